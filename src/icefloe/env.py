@@ -1,4 +1,4 @@
-"""The outside world as a value: clock, randomness and sleep, so that tests can replace them."""
+"""Clock, randomness and sleep as a value, so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Env:
-    """What a commit takes from outside."""
+    """The clock, the source of ids and the sleep function of a commit."""
 
     now_ms: Callable[[], int] = _now_ms
     new_uuid: Callable[[], uuid.UUID] = uuid.uuid4

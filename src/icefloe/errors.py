@@ -8,10 +8,10 @@ IcefloeError
 │   ├── NoSuchSnapshot
 │   └── NoSuchFile
 ├── AlreadyExists         pick another name
-├── StorageError          mend the storage: disk, permissions or network, not the table (also an OSError)
+├── StorageError          repair the storage: disk, permissions or network, not the table (also an OSError)
 ├── ConflictError         re-read, decide, redo: another commit changed what this one relied on
-├── CommitFailed          safe to try again: proved not landed, nothing of it is referenced
-├── CommitStateUnknown    look before you act: it may have landed, and nothing was deleted
+├── CommitFailed          safe to try again: nothing was committed
+├── CommitStateUnknown    check before you act: the commit may have landed, and nothing was deleted
 ├── FormatError           the table or file breaks the format: names the location and the field
 │   ├── CorruptFile
 │   └── LimitError
@@ -27,7 +27,7 @@ import errno
 import re
 from typing import Any
 
-# What Arrow, zlib, zstd, C++ and Python say where memory, or a thread for the work, is not to be had.
+# Messages of Arrow, zlib, zstd, C++ and Python if no memory, or no thread, is available.
 _NO_MEMORY = re.compile(
     r"alloc of size|bad_alloc|out of memory|not enough memory|cannot allocate memory|insufficient memory|Error -4 |"
     r"Allocation error|can't start new thread",
@@ -176,9 +176,9 @@ def is_out_of_space(error: BaseException) -> bool:
 
 
 def damaged(error: BaseException, message: str, **context: Any) -> CorruptFile | OutOfMemory:
-    """The error to raise where reading a file failed: CorruptFile, or OutOfMemory if an allocation did.
+    """The error to raise if a file cannot be read: CorruptFile, or OutOfMemory if an allocation failed.
 
-    Decoders report a failed allocation in many ways. A size that no machine has comes from damaged bytes.
+    Decoders report failed allocations in different ways. An implausibly large size comes from damaged bytes.
 
     >>> type(damaged(MemoryError(), "cannot read x")), type(damaged(ValueError("bad page"), "cannot read x"))
     (<class 'icefloe.errors.OutOfMemory'>, <class 'icefloe.errors.CorruptFile'>)
@@ -203,7 +203,7 @@ def _bytes_of(size: re.Match[str]) -> float:
 
 
 def is_permanent(code: int | None) -> bool:
-    """Whether an error number of the operating system stays until somebody changes something.
+    """Whether an error of the operating system persists until a user changes something.
 
     >>> is_permanent(errno.EACCES), is_permanent(errno.EIO), is_permanent(None)
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Imports at the time of first use: optional libraries, and modules that are slow to load. No other module does that.
+"""Imports at first use, for optional libraries and modules that are slow to load. No other module imports late.
 
 A module that is loaded late is imported under ``TYPE_CHECKING`` as well, so that type checkers and the check of layers
 see it::
@@ -36,7 +36,7 @@ _INSTALL = {
 
 
 class LazyModule(ModuleType):
-    """Stands for a module until one of its names is asked for, and imports it then.
+    """A placeholder for a module, which is imported when one of its names is first used.
 
     >>> fractions = LazyModule("fractions")
     >>> fractions.Fraction(1, 2)

@@ -10,7 +10,7 @@ _SMALL = 16 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a decoder may be made to do by the bytes it reads."""
+    """How much work and memory a decoder may spend on a file."""
 
     metadata_bytes: int = 512 * MIB  # one metadata.json, after decompression
     manifest_bytes: int = 512 * MIB  # one manifest or manifest list, as stored

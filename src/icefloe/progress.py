@@ -1,4 +1,4 @@
-"""How long work reports its progress: a function that callers pass, such as the progress bar of the command line."""
+"""Progress of long operations: a function that callers pass, such as the progress bar of the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called as work goes on: ``done`` of ``total`` steps, and what a step is, such as ``"files deleted"``.
+    """Called during the work with ``done`` of ``total`` steps, and what a step is, such as ``"files deleted"``.
 
     >>> def show(done, total, step):
     ...     print(f"{done} of {total} {step}")
@@ -17,7 +17,7 @@ class Progress(Protocol):
     """
 
     def __call__(self, done: int, total: int, step: str) -> None:
-        """Take note of the progress."""
+        """Report the progress."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""Catalogs: names of tables and, for each, the one pointer that a commit swaps."""
+"""Catalogs: names of tables and, for each, the pointer that a commit swaps."""

@@ -1,8 +1,8 @@
-"""What the library asks of a catalog: names, and a pointer per table with check-and-put (spec: Optimistic Concurrency).
+"""The protocol ``Catalog``: names of tables, and a pointer for each that a commit swaps (spec: Optimistic Concurrency).
 
-A catalog maps a table's name to the location of its current metadata file. ``swap`` is the only way to move the
-pointer, and its answer is a value with three cases, because "the commit failed" and "the outcome is unknown" are
-different: after the first the files of the attempt may be deleted, after the second nothing may.
+A catalog maps the name of a table to the location of its current metadata file. Only ``swap`` moves the pointer. It
+returns one of three values, because a failed commit differs from one of unknown outcome: after the first, the files of
+the attempt may be deleted; after the second, no file may be deleted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ EXISTS = "exists"  # the JDBC catalog's mark of a namespace without properties
 class Pointer(str):
     """A metadata location whose name may be reused for another file; ``mark`` identifies the file.
 
-    It is the text of the location to all who only read it. Catalogs that number metadata files return it, since the
-    third version of a table that was dropped and made again has the name that the old table's third version had.
+    It can be used like the plain location. Catalogs that number metadata files return it, because the third version of
+    a table that was dropped and recreated has the same name as the third version of the old table.
 
     >>> Pointer("v3.metadata.json", mark=b"new") == Pointer("v3.metadata.json", mark=b"old")
     True
@@ -60,12 +60,12 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """Proved not moved: the pointer was elsewhere, or the catalog was busy before anything was written."""
+    """The pointer certainly did not move: it had another location, or the catalog was busy before any change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The pointer may or may not have moved, now or later: delete nothing, load again and look.
+    """The pointer may have moved, or may still move: delete nothing, and load the table again.
 
     ``cause`` may be a ``KeyboardInterrupt``; the code that decides the outcome raises it again.
     """
@@ -77,7 +77,7 @@ Swap = Swapped | Stale | Unknown
 
 
 class Pointers(Protocol):
-    """All that a commit asks of a catalog: where a table's pointer is, and to move it."""
+    """What a commit needs from a catalog: the pointer of a table, and its swap."""
 
     def load(self, identifier: NameLike) -> str:
         """The table's metadata location; ``NoSuchTable`` names the tables with similar names.
@@ -90,8 +90,8 @@ class Pointers(Protocol):
         """Move the pointer to ``new`` if it is at ``expected``, which ``load`` returned, as one atomic step.
 
         A catalog that names metadata files itself stores the file ``new`` under that name, which ``Swapped`` and
-        ``load`` return. An ``IcefloeError`` (``NoSuchTable``, ``StorageError``) proves that nothing moved; an interrupt
-        proves nothing.
+        ``load`` return. After an ``IcefloeError`` (``NoSuchTable``, ``StorageError``) the pointer certainly did not
+        move; after an interrupt it may have moved.
         """
         ...
 
@@ -127,7 +127,7 @@ class Catalog(Pointers, Protocol):
         ...
 
     def drop(self, identifier: NameLike) -> str | None:
-        """Forget the table: where its last metadata is, which stays like all its files; None if it had none."""
+        """Remove the table from the catalog; returns the location of its last metadata, or None. All files stay."""
         ...
 
     def rename(self, identifier: NameLike, new_identifier: NameLike) -> None:
@@ -168,7 +168,7 @@ class Catalog(Pointers, Protocol):
     def set_namespace_properties(
         self, namespace: NameLike, updates: Mapping[str, str], removals: Collection[str] = ()
     ) -> None:
-        """Set some properties of a namespace and remove others, in one step; removing what is not there is fine."""
+        """Set some properties of a namespace and remove others, in one step; removals may be absent."""
         ...
 
     def default_location(self, identifier: NameLike) -> str:
@@ -195,7 +195,7 @@ class CatalogBase:
 
 
 def check_properties(updates: Mapping[str, str], removals: Collection[str]) -> None:
-    """Refuse what no catalog can keep: a property that is not text, or that is both set and removed."""
+    """Refuse properties that are not text, or that are both set and removed."""
     if isinstance(removals, str):
         raise InputError(f"properties to remove are a list of names; write [{removals!r}]", property=removals)
     for key, value in updates.items():

@@ -1,8 +1,8 @@
 """Opening a catalog by its name: arguments first, then what is configured (see ``settings``), then a default.
 
-Catalogs that are configured nowhere are in one SQLite file with a warehouse in ``~/.icefloe``. Only the catalog
-``default`` makes itself there; another name has to exist or to be created on purpose, so that a misspelt one is an
-error. Settings with a dot in their name, such as ``s3.endpoint``, are handed to the storage of the catalog's tables.
+Catalogs without configuration are in one SQLite file with a warehouse in ``~/.icefloe``. Only the catalog ``default``
+is created there automatically; other names must exist or be created explicitly, so that a misspelt name is an error.
+Settings with a dot in their name, such as ``s3.endpoint``, are passed to the storage of the catalog's tables.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _require_name(name: str, uri: str | None) -> None:
 
 
 def _require_place(settings: CatalogSettings) -> None:
-    """Refuse a SQLite file or a folder of tables that is not there, or whose parent is not, or that is the other."""
+    """Refuse a SQLite file or folder of tables that is missing, without a parent, or of the other kind."""
     path = _local_place(settings)
     if path is None:
         return
@@ -198,7 +198,7 @@ def _require_place(settings: CatalogSettings) -> None:
 
 
 def _local_place(settings: CatalogSettings) -> str | None:
-    """The SQLite file of a catalog, or the folder of its tables; none for what is not on a local disk."""
+    """The SQLite file of a catalog, or the folder of its tables; none if it is not on a local disk."""
     if settings.type == _SQL and settings.uri is not None:
         return sql_connections.sqlite_path(settings.uri)
     folder = settings.uri if settings.warehouse is None else settings.warehouse

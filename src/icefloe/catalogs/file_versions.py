@@ -5,14 +5,14 @@ with ``link_if_absent``, which has one winner and shows readers only whole files
 commits. It holds for every format version, 4 included, on storage with an exclusive put; elsewhere commits are refused.
 ``version-hint.text`` saves readers from listing the folder; it may be wrong or missing, and nothing relies on it.
 
-A compressed version has the name ``v<N>.gz.metadata.json``. Two writers that build on one version must try the same
-name, or both would win, so a commit compresses as the version asks that it builds on (``commit/stage.py``), and version
-1, which builds on none, is never compressed.
+A compressed version has the name ``v<N>.gz.metadata.json``. Two writers that build on the same version must use the
+same name, or both would win. So the properties of the old version decide whether the next one is compressed
+(``commit/stage.py``), and version 1 is never compressed.
 
-A table that is dropped and made again has versions of the same names, so a pointer carries the beginning of its file,
-which is compared when the pointer is used: before the put and, as another table may come in between, after it. A
-version that turns out to be on another table is withdrawn. What remains: readers may see it until then, it stays
-if the process dies in it or if another commit has built on it, and a put of unknown outcome is not withdrawn.
+A table that is dropped and recreated has versions of the same names. So a pointer contains the beginning of its file,
+which is compared before the put and, because another table may be created in between, after it. A version that was
+written to another table is withdrawn. Until then readers may see it; it stays if the process stops before the
+withdrawal or if another commit has built on it; and a put of unknown outcome is not withdrawn.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ class FileVersions:
         return Swapped(pointer=Pointer(target, mark=staged_mark))
 
     def forget(self) -> str | None:
-        """Take the table's versions away: where the last one is kept, under a name that is none; None if it had none.
+        """Delete the versions of the table; returns the location of a copy of the last one, or None if there is none.
 
-        The oldest go first, so a table that is half forgotten still opens. A concurrent commit may come after
-        this, and then the table is there as that commit left it.
+        The oldest are deleted first, so a table that is only partly deleted still opens. A commit that lands after this
+        restores the table with its own version.
         """
         kept: str | None = None
         while (last := self.head()) is not None:
@@ -157,9 +157,9 @@ class FileVersions:
         return self._io.put_if_absent(target, self._io.read(staged))
 
     def _withdraw(self, number: int, target: str, mark: bytes, expected: str) -> Stale:
-        """Take a version away that came too late: its table was dropped, and another one may be there.
+        """Delete a version that was written after its table was dropped, perhaps into a new table of the same name.
 
-        ``CommitStateUnknown`` if others went on from it, or may have.
+        ``CommitStateUnknown`` if other commits built on it, or may have.
         """
         if self._mark(target) == mark and not self._is_followed(number):
             self._io.delete([target])

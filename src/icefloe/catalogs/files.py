@@ -63,7 +63,7 @@ class FilesCatalog(CatalogBase):
         return current
 
     def create(self, identifier: NameLike, metadata_location: str) -> None:
-        """Make the metadata file version 1 of the table in the folder of this name; the file itself goes."""
+        """Make the metadata file version 1 of the table in the folder of this name; the file itself is deleted."""
         self._enter(identifier, metadata_location, keep=False)
 
     def register(self, identifier: NameLike, metadata_location: str) -> None:
@@ -90,7 +90,7 @@ class FilesCatalog(CatalogBase):
             ) from error
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
-        """Make the file ``new`` the version after ``expected``, if that is current; ``new`` itself goes."""
+        """Make the file ``new`` the version after ``expected``, if that is current; ``new`` itself is deleted."""
         table = parse_identifier(identifier)
         if expected == new:
             raise InputError(f"the new metadata of {dotted(table)} has the location of the old: {new}", location=new)
@@ -101,7 +101,7 @@ class FilesCatalog(CatalogBase):
         return outcome
 
     def drop(self, identifier: NameLike) -> str:
-        """Forget the table: where its last metadata is kept."""
+        """Remove the table; returns the location of a copy of its last metadata."""
         table = parse_identifier(identifier)
         kept = self._versions(table).forget()
         if kept is None:

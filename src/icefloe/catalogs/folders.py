@@ -11,7 +11,7 @@ from icefloe.io.file_io import FileIO
 
 
 class FolderPointer:
-    """The pointer of the one table in a folder; names are not looked at."""
+    """The pointer of the one table in a folder; names are ignored."""
 
     def __init__(self, io: FileIO, folder: str) -> None:
         self._folder = folder

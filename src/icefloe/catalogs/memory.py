@@ -1,4 +1,4 @@
-"""A catalog in memory, for tests and examples: the same behaviour as the SQL one, gone with the process."""
+"""A catalog in memory, for tests and examples; it behaves like the SQL catalog and ends with the process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from icefloe.io.local import file_location
 
 
 class MemoryCatalog(CatalogBase):
-    """Tables and namespaces in dictionaries; a lock makes each method one step.
+    """Tables and namespaces in dictionaries; a lock makes each method atomic.
 
     >>> catalog = MemoryCatalog("demo")
     >>> catalog.create_namespace("db")
@@ -82,7 +82,7 @@ class MemoryCatalog(CatalogBase):
         self.create(identifier, metadata_location)
 
     def drop(self, identifier: NameLike) -> str:
-        """Forget the table: where its last metadata is."""
+        """Remove the table; returns the location of its last metadata."""
         table = parse_identifier(identifier)
         with self._lock:
             self._find(table)

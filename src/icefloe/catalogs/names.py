@@ -1,8 +1,8 @@
 """Names of tables and namespaces: parsing, joining, suggestions, and their form in paths.
 
-Catalog databases keep a namespace as dotted text, so the parts of a namespace hold no dots. A table's name may hold one
-when it is given as a tuple or between backticks, which every part may have. Names become parts of a path in
-``path_part`` and nowhere else.
+Catalog databases store a namespace as dotted text, so the parts of a namespace contain no dots. The name of a table may
+contain one if it is passed as a tuple or between backticks, which every part may have. Only ``path_part`` converts
+names to parts of a path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_identifier(name: NameLike) -> Identifier:
 
 
 def fresh_identifier(name: NameLike) -> Identifier:
-    """The name of a table to be made, as a tuple; those that mean other folders in a path are refused."""
+    """The name of a new table as a tuple; names that mean another folder in a path are refused."""
     parts = parse_identifier(name)
     if parts[-1] in (".", ".."):
         raise InputError(

@@ -1,10 +1,10 @@
-"""What is configured about catalogs: by the environment, by ``icefloe.toml``, and for pyiceberg as a fallback.
+"""The configuration of catalogs: from the environment, ``icefloe.toml``, and that of pyiceberg as a fallback.
 
 Environment: ``ICEFLOE_CATALOG__<NAME>__<KEY>``, the name in capitals with ``_`` for what is not a letter or digit; in a
 key ``__`` means a dot and ``_`` a dash, so ``..._S3__ACCESS_KEY_ID`` is ``s3.access-key-id``. File:
-``icefloe.toml`` in the current folder or else in the home folder, with a table ``[catalog.<name>]``. Where neither
-speaks of a catalog, ``PYICEBERG_CATALOG__...`` and ``.pyiceberg.yaml`` are read in the same way. In all of them
-``default-catalog`` names the catalog that is meant when none is named.
+``icefloe.toml`` in the current folder or else in the home folder, with a table ``[catalog.<name>]``. If neither
+configures a catalog, ``PYICEBERG_CATALOG__...`` and ``.pyiceberg.yaml`` are read in the same way. In all of them
+``default-catalog`` names the default catalog.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class SqlCatalog(CatalogBase):
         self.create(identifier, metadata_location)
 
     def drop(self, identifier: NameLike) -> str | None:
-        """Forget the table: where its last metadata is, whatever others committed in the meantime."""
+        """Remove the table; returns the location of its last metadata, which may be of a concurrent commit."""
         table = parse_identifier(identifier)
         while True:
             rows = self._rows(self._say.load, self._key(table))
@@ -152,7 +152,7 @@ class SqlCatalog(CatalogBase):
         return tuple(sorted((*parts, str(row[0])) for row in rows))
 
     def others(self, identifier: NameLike) -> Mapping[str, str]:
-        """Where the metadata of all other tables of the database is, whatever catalog they are in."""
+        """The metadata locations of all other tables of the database, in all catalogs."""
         rows = self._rows(self._say.others, self._key(parse_identifier(identifier)))
         names = (f"{row[1]}.{row[2]}" + ("" if row[0] == self._name else f" of catalog {row[0]}") for row in rows)
         return {name: str(row[3]) for name, row in zip(names, rows, strict=True)}

@@ -1,8 +1,8 @@
-"""Running a change on a catalog database, and knowing afterwards whether it happened (spec: Optimistic Concurrency).
+"""Runs a change on a catalog database, and reports whether it was committed (spec: Optimistic Concurrency).
 
-A server is asked in three messages: BEGIN, the statements, COMMIT. Until COMMIT is sent nothing can have happened, so
-every error before it is definite, even a lost connection; once it is sent only the server's own word that it rolled
-back is. SQLite has no messages to lose: a single statement commits by itself, and its error codes are exact.
+A server receives three messages: BEGIN, the statements, COMMIT. Before COMMIT is sent nothing can be committed, so
+every earlier error is definite, even a lost connection; after it, only an error in which the server reports a rollback
+is. SQLite has no messages that can be lost: a single statement commits by itself, and its error codes are exact.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run_change(connections: Connections, steps: Sequence[Step]) -> Done | Failed
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether the database said that others hold it."""
+    """Whether the error says that the database is locked by others."""
     return _sqlite_code(error) in _SQLITE_BUSY or _sql_state(error) in _SERVER_BUSY
 
 
@@ -102,7 +102,7 @@ def _attempt(connections: Connections, steps: Sequence[Step]) -> Done | Failed:
 
 
 def _roll_back(connections: Connections, connection: Connection, effect: Effect) -> None:
-    """Undo what was begun; closing the connection does it too, and is sure."""
+    """Roll back a transaction; closing the connection always does so."""
     if effect not in (Effect.BUSY, Effect.TAKEN):
         connections.discard()
         return

@@ -1,4 +1,4 @@
-"""Whole numbers of seven bits in a byte, of which Parquet's and ORC's descriptions of themselves are made."""
+"""Variable-length integers, seven bits to a byte, as in the metadata of Parquet and ORC files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LONGEST = 70  # bits
 
 
 def read_varint(data: bytes, at: int, file_format: str) -> tuple[int, int]:
-    """The number at a place, and the place behind it; IndexError if the data ends before.
+    """The number at a position, and the position after it; IndexError if the data ends before.
 
     >>> read_varint(bytes([0xAC, 0x02, 0xFF]), 0, "ORC")
     (300, 2)

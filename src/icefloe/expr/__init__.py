@@ -1,6 +1,6 @@
-"""Row filters: expressions as values, parsing, binding to a schema, and their two evaluations.
+"""Filters and value expressions.
 
-``nodes`` are the expressions, ``text`` parses them from SQL and ``printing`` prints them, ``bind`` resolves them
-against a schema, ``stats_eval`` answers for whole files from statistics (spec: Scan Planning) and ``row_filter``
-answers for rows.
+A filter is parsed from SQL (``text/filter_parser.py``) to expressions (``filter/nodes.py``) and bound to a schema
+(``filter/bind.py``). ``prune`` evaluates it on statistics of files (spec: Scan Planning), ``filter/batch_filter.py`` on
+rows, and ``text/spark_sql.py`` converts it to Spark SQL. Values of UPDATE and MERGE are in ``value``.
 """

@@ -1,1 +1,1 @@
-"""Reading and writing whole files by location: the seam between the library and storage."""
+"""Reads and writes files by location: the interface between the library and storage."""

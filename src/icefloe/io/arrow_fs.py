@@ -1,8 +1,8 @@
 """Files in any file system that Arrow knows, and in those of fsspec through Arrow's wrapper.
 
-These interfaces have no conditional put: asking first and writing then would lose commits, so ``put_if_absent`` is
-refused, but for Arrow's local disk, where the steps of ``io.local`` work. Durability is what the file system gives when
-a file is closed.
+These interfaces have no conditional put. A check followed by a write would lose commits, so ``put_if_absent`` is
+refused, except for Arrow's local disk, where ``io.local`` is used. Files are as durable as the file system makes them
+when they are closed.
 """
 
 from __future__ import annotations

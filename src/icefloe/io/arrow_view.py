@@ -1,7 +1,7 @@
-"""Arrow's view of a FileIO that has no Arrow file system of its own, for data files that Arrow reads and writes.
+"""A ``pyarrow`` file system over a FileIO that has none of its own, for data files that Arrow reads and writes.
 
-Arrow calls a handler for each verb of its file system. A path is a location without its scheme. Folders do not exist in
-such storage: a path is a folder if there is a file under it. Errors keep their type on the way through Arrow.
+Arrow calls a handler for each method of its file system. A path is a location without its scheme. Folders do not exist
+in such storage: a path is a folder if there is a file under it. Errors keep their type on the way through Arrow.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Open = Callable[[str], Any]
 def arrow_view(io: FileIO, scheme: str, *, open_input: Open, open_output: Open) -> Any:
     """A ``pyarrow.fs.FileSystem`` whose paths are the storage's locations without ``scheme``, as ``memory://``.
 
-    It holds the storage, which must not hold it: Python cannot see through Arrow, and would never free the two.
+    It refers to the storage, which must not refer to it: Python cannot collect a cycle through Arrow.
     """
     return fs.PyFileSystem(_Handler(io, scheme, open_input, open_output))
 
 
 class _Handler(fs.FileSystemHandler):  # type: ignore[misc]
-    """Each verb that Arrow's readers and writers use; the others are refused by name."""
+    """The methods that Arrow's readers and writers use; others raise UnsupportedError."""
 
     def __init__(self, io: FileIO, scheme: str, open_input: Open, open_output: Open) -> None:
         self._io = io

@@ -24,10 +24,10 @@ ALLOWED_ROOTS = "allowed-roots"
 
 
 class Contained:
-    """Allows calls for locations inside the table, and reads anywhere or, with ``read_roots``, only under those.
+    """Allows changes inside the table, and reads anywhere or, with ``read_roots``, only under those.
 
-    ``data_path`` is the property ``write.data.path``, if the table has it: files are written there too, unless
-    ``read_roots`` exclude it. A text that is no location permits nothing.
+    ``data_path`` is the property ``write.data.path``, if the table has it: files may be written there too, unless
+    ``read_roots`` exclude it. Text that is not a valid location is refused.
 
     >>> from icefloe.io.memory import MemoryFileIO
     >>> io = Contained(MemoryFileIO(), "memory://wh/db/t")
@@ -104,7 +104,7 @@ class Contained:
         self.inner.sync(locations)
 
     def delete(self, locations: Sequence[str]) -> None:
-        """Delete files of the table; one that is outside spares them all."""
+        """Delete files of the table; none is deleted if one is outside."""
         self._check_change("delete", locations)
         self.inner.delete(locations)
 

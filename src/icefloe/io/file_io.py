@@ -1,8 +1,8 @@
-"""What the library asks of storage: a dozen verbs on locations (spec: File System Operations).
+"""The protocol ``FileIO``: what the library needs from storage (spec: File System Operations).
 
-The format needs very little: files are written once, never changed, read whole or by range, and deleted. Two promises
-carry every commit: what ``write_new`` and ``sync`` return from survives a power cut, and ``put_if_absent`` has exactly
-one winner. Errors: ``NoSuchFile``, ``AlreadyExists``, and ``StorageError`` for whatever the machine refuses.
+Files are written once, never changed, read whole or by range, and deleted. Commits rely on two guarantees: files
+survive a power cut once ``write_new`` or ``sync`` has returned, and ``put_if_absent`` has exactly one winner. Errors
+are ``NoSuchFile``, ``AlreadyExists``, and ``StorageError`` for failures of the storage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def raise_not_deleted(failures: Mapping[str, Exception], attempted: int) -> None
 
 
 def delete_each(locations: Sequence[str], delete: Callable[[str], None]) -> None:
-    """Delete files one by one; one that is already gone is fine, and one that fails does not spare the rest."""
+    """Delete files one by one; one that is already gone is fine, and the others are deleted if one fails."""
     failures: dict[str, Exception] = {}
     for location in locations:
         try:
@@ -134,7 +134,7 @@ class FileIO(Protocol):
         ...
 
     def delete(self, locations: Sequence[str]) -> None:
-        """Delete files; one that is already gone is fine, and one that fails does not spare the rest."""
+        """Delete files; one that is already gone is fine, and the others are deleted if one fails."""
         ...
 
     def list(self, prefix: str) -> Iterator[FileInfo]:

@@ -1,4 +1,4 @@
-"""Records which folders of the local disk are known to survive a power cut.
+"""Creates folders on the local disk that survive a power cut.
 
 A new folder is durable once its parent was fsynced after its creation, and the parent's parent, and so on up. Doing
 that for every file would cost one fsync per level, so durable folders are remembered, with their inodes in case a
@@ -18,7 +18,7 @@ class DurableFolders:
         self._known: dict[str, tuple[int, int]] = {}
 
     def __reduce__(self) -> tuple[type[DurableFolders], tuple[()]]:
-        return DurableFolders, ()  # another process may run on another machine, of whose disk nothing is known
+        return DurableFolders, ()  # another process may run on another machine, whose disk is another one
 
     def ensure(self, folder: str) -> None:
         """The folder exists on return, and its name and those above it are durable."""
@@ -57,7 +57,7 @@ def sync_folder(path: str) -> None:
 
 
 def _sync_if_readable(path: str) -> None:
-    # A parent that may not be opened is one that this user hardly made anything in.
+    # A folder that this user may not open was most likely created by another user.
     with contextlib.suppress(PermissionError):
         sync_folder(path)
 

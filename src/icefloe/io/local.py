@@ -1,4 +1,4 @@
-"""Files on a local disk, with the order of steps that survives a power cut.
+"""Files on a local disk, written in steps that survive a power cut.
 
 A file is durable when its bytes and its name are: write, fsync the file, fsync the folder, and the same for each folder
 that had to be made. ``put_if_absent`` builds the file under a temporary name and links it to the real one: ``link`` has
@@ -33,7 +33,7 @@ from icefloe.model.locations import FILE
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
-# The kernel answers these before it touches the folder, so the link certainly does not exist.
+# The kernel returns these before it changes the folder, so the link certainly does not exist.
 _NOT_LINKED = frozenset({errno.EACCES, errno.EROFS, errno.EMLINK, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT})
 
 _Paths = list[str]
@@ -133,7 +133,7 @@ class LocalFileIO:
                 sync_folder(folder)
 
     def delete(self, locations: Sequence[str]) -> None:
-        """Delete files; one that is already gone is fine, and one that fails does not spare the rest."""
+        """Delete files; one that is already gone is fine, and the others are deleted if one fails."""
         delete_each(locations, lambda location: os.unlink(local_path(location)))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
@@ -294,14 +294,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     while length > 0:
-        piece = os.pread(descriptor, length, offset)
-        if len(piece) == 0:
+        chunk = os.pread(descriptor, length, offset)
+        if len(chunk) == 0:
             break
-        pieces.append(piece)
-        offset, length = offset + len(piece), length - len(piece)
-    return b"".join(pieces)
+        chunks.append(chunk)
+        offset, length = offset + len(chunk), length - len(chunk)
+    return b"".join(chunks)
 
 
 def _sync_file(path: str) -> None:

@@ -1,7 +1,7 @@
 """Files in memory, for tests, examples and doctests: ``memory://bucket/path``.
 
-Behaves like the local disk in everything a caller can see except that nothing outlives the process. Each instance is
-a store of its own; ``io.select`` keeps the one that ``memory://`` locations share.
+Behaves like the local disk, except that files end with the process. Each instance is its own store; ``io.select`` has
+the one that ``memory://`` locations share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _File:
 
 
 class MemoryFileIO:
-    """A FileIO over a dictionary; a lock makes each verb one step."""
+    """A FileIO over a dictionary; a lock makes each method atomic."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}

@@ -1,7 +1,7 @@
 """Objects as files for Arrow: reading by range, writing as a stream that uploads in parts.
 
-Opening a file to read costs one request: its size comes with its last bytes, where Parquet keeps the footer, so the
-reader's next step is served from memory, and so is the whole of a small file.
+Opening a file takes one request, which returns its size and its last bytes. A Parquet footer and small files are then
+read from memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class RangeFile:
         return self._storage.read_range(self._location, offset, length) if length > 0 else b""
 
     def close(self) -> None:
-        """Let go of the bytes."""
+        """Free the bytes."""
         self._tail, self.closed = b"", True
 
 
@@ -78,14 +78,14 @@ class Upload:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Take bytes; they leave in parts as they fill one."""
+        """Add bytes; they are uploaded whenever they fill a part."""
         octets = memoryview(data).cast("B")  # Arrow's own buffers hold signed bytes, which the client refuses
         with self._translated():
             self._stream.write(octets)
         return len(octets)
 
     def flush(self) -> None:
-        """Nothing appears before the end, so there is nothing to push."""
+        """Does nothing: the file appears only when it is closed."""
 
     def close(self) -> None:
         """Finish the upload."""

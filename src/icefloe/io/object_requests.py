@@ -1,4 +1,4 @@
-"""Requests to object stores whose outcome has to be known: conditional puts, and errors as errors of this library.
+"""Conditional puts to object stores whose outcome is certain, and errors of the client as errors of this library.
 
 A conditional put is sent only once, but a gateway may repeat it, and then the answer "exists" refers to our own object.
 So every put carries a mark, an id of its own in the metadata of the object. After any answer but success the object is
@@ -124,7 +124,7 @@ class Put:
     def _settle(self, error: Exception, env: Env) -> bool:
         """Whether a put that was not confirmed won.
 
-        An object that is said to exist and cannot be seen may appear soon; one that nobody speaks of may still do so.
+        An object that is reported to exist but cannot be read may appear soon; so may one that is not reported.
         """
         location, is_taken = self.target.location, isinstance(error, _TAKEN)
         try:
@@ -167,7 +167,7 @@ def translated_request(verb: str, location: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Hide what the client says of an endpoint with a user and a password; tracebacks print its errors too."""
+    """Remove the user and password of an endpoint from errors of the client, which tracebacks also print."""
     try:
         yield
     except (refused.BaseError, OSError) as error:

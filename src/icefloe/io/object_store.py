@@ -1,7 +1,7 @@
 """Files in object stores: S3 and compatible stores, Google Cloud Storage, Azure.
 
 A put is atomic for readers, and durable once the store confirms it. ``put_if_absent`` is a put with a condition that
-the store checks (``object_requests``). All other verbs may be repeated: reads change nothing, and names of new files
+the store checks (``object_requests``). All other requests may be repeated: reads change nothing, and names of new files
 are unique.
 """
 
@@ -46,7 +46,7 @@ _DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
 
 
 class _Threads:
-    """The client's threads. A fork does not copy them, and a request in the forked process would wait for ever."""
+    """Detects forks: the threads of the client are not copied, so a request in the forked process would never end."""
 
     def __init__(self) -> None:
         self._process: int | None = None

@@ -1,6 +1,6 @@
-"""Checked locations for storage, and the schemes and settings of each kind of object store.
+"""Checks locations before storage is used; the schemes and settings of each kind of object store.
 
-``model.locations`` parses locations. Here a location that no storage should touch becomes an ``InputError``.
+``model.locations`` parses locations. Here an invalid or ambiguous location is an ``InputError``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From Iceberg's names of storage settings to those of the object-store client.
+"""Converts Iceberg's storage properties to settings of the object-store client.
 
 ``s3.*`` and ``client.*``, ``gcs.*`` and ``adls.*`` properties are those of other Iceberg libraries. What is not set is
-taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``) by the client. A property that changes who asks or how
-a request is signed, and that this library does not serve, is refused rather than ignored.
+taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``) by the client. Unsupported properties that change the
+identity or the signature of requests are refused, not ignored.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _client(properties: Properties) -> Any:
 
 
 def _with_bucket(endpoint: str, bucket: str) -> str:
-    """The endpoint of a store that knows its buckets by host name.
+    """The endpoint of a bucket in a store that has one host name for each bucket.
 
     >>> _with_bucket("https://s3.example.com:9000", "lake")
     'https://lake.s3.example.com:9000'

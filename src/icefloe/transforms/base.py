@@ -1,8 +1,8 @@
-"""What every partition transform does (spec: Partition Transforms).
+"""The base class of partition transforms (spec: Partition Transforms).
 
-``Transform`` is all that other packages know of a transform: how it computes values, what its results say about the
-column, how Spark computes it and how people read its results. Its defaults claim nothing, so a new transform works with
-the three abstract methods and becomes faster with each further one.
+Other packages use transforms only through ``Transform``: it computes values, draws conclusions from results about the
+column, gives the Spark SQL of a transform, and displays results. The defaults draw no conclusions, so a new transform
+needs only the three abstract methods; each further method makes plans more selective or writes on Spark faster.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Transform(ABC):
     # -- conclusions from stored results
 
     def is_evidence(self, source: Type) -> bool:
-        """Whether stored results say anything about a column of this type."""
+        """Whether conclusions about a column of this type can be drawn from stored results."""
         return self.accepts(source)
 
     def source_bounds(self, lowest: Any, highest: Any, source: Type) -> tuple[Any, Any]:

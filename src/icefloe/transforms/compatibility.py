@@ -1,6 +1,6 @@
-"""Whether the transforms of a partition spec or sort order fit their columns, asked before a table gets them.
+"""Checks that the transforms of a new partition spec or sort order accept their columns (spec: Partitioning, Sorting).
 
-Readers tolerate transforms they do not know; writers must compute them (spec: Partitioning, Sorting).
+Readers ignore unknown transforms, but writers must compute them.
 """
 
 from __future__ import annotations

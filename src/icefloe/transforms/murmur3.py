@@ -1,7 +1,7 @@
 """32-bit Murmur3, x86 variant, seed 0, over whole Arrow arrays (spec: Appendix B: 32-bit Hash Requirements).
 
 The hash works on numpy views of the array's buffers: many values advance together, one 4-byte block per step, as many
-at a time as keep every step in the processor's cache. Null slots get a hash of no meaning; the caller masks them.
+at a time as fit into the processor's cache. Null slots get an arbitrary hash; the caller masks them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _MAX_WORD = 2**64 - 1
 
 
 def hash_halves(array: pa.Array, seed: int) -> Words:
-    """The first 64 bits of the hash of each binary value. Null slots get a hash of no meaning.
+    """The first 64 bits of the hash of each binary value. Null slots get an arbitrary hash.
 
     >>> [hex(half) for half in hash_halves(pa.array([b"iceberg"]), seed=0).tolist()]
     ['0x81433da1f56eb178']

@@ -1,8 +1,8 @@
-"""Putting rows in the order of a sort order (spec: Sorting).
+"""Sorts rows by a sort order (spec: Sorting).
 
-Every key becomes Arrow columns whose plain order is the one to have. Floating-point numbers become integers, for their
-order is total. Nulls get a key column of their own, because each sort key has its own null order. Texts and
-bytes are compared as unsigned bytes, which is what Arrow does.
+Every key is converted to Arrow columns that Arrow can sort directly. Floating-point numbers become integers, whose
+order is total. Nulls get their own column, because each sort key has its own null order. Texts and bytes are compared
+as unsigned bytes, as Arrow does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _keys(table: pa.Table, field: SortField, schema: Schema) -> Iterator[_Key]:
 
 
 def ordered(values: pa.Array) -> pa.Array:
-    """An array whose plain order is that of sort keys; floating-point numbers turn into integers, others stay.
+    """The values in a form that Arrow sorts correctly: floating-point numbers become integers, others are unchanged.
 
     ``-NaN < -Infinity < -value < -0 < 0 < value < Infinity < NaN``, and all NaN of one sign are equal.
 

@@ -1,4 +1,4 @@
-"""Where the source columns of transforms are in Arrow data: top-level, or inside structs, never in lists or maps.
+"""Finds the source columns of transforms in Arrow data: top-level, or inside structs, never in lists or maps.
 
 Null values propagate: a field inside a struct is null wherever the struct is (spec: Partitioning).
 """

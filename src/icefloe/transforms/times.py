@@ -1,6 +1,6 @@
 """Year, month, day and hour of dates and timestamps, counted from 1970 in UTC (spec: Partition Transforms).
 
-Everything is rounded towards the past, also before 1970.
+Values are rounded towards the past, also before 1970.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TimeTransform(Transform):
         return masked(self._count(array, source), pa.int32(), array)
 
     def display(self, value: object) -> object:
-        """A count from 1970 as the time that it is; other values are times already.
+        """A count from 1970 as text such as ``2026-11``; other values are unchanged.
 
         >>> Year().display(56), Month().display(682), Day().display(20_772), Hour().display(498_537)
         ('2026', '2026-11', '2026-11-15', '2026-11-15-09')
@@ -218,7 +218,7 @@ class Hour(TimeTransform):
         return _SECONDS_PER_HOUR * _TICKS_PER_SECOND[source]
 
     def spark_sql(self, column: str, source: Type) -> str:
-        """Hours from 1970; those of a local timestamp know no time zone."""
+        """Hours from 1970; those of a local timestamp do not depend on a time zone."""
         if source == TIMESTAMPTZ:
             return f"CAST({_spark_units(column, _MICROS_PER_HOUR)} AS INT)"
         return f"(unix_date({_spark_day(column, source)}) * 24 + hour({column}))"
@@ -288,7 +288,7 @@ def _instant(start: int, source: Type) -> Any:
 
 
 def _spark_day(column: str, source: Type) -> str:
-    """The UTC day; casting a local timestamp or a date to a date knows no time zone."""
+    """The UTC day; a cast of a local timestamp or a date does not depend on a time zone."""
     if source != TIMESTAMPTZ:
         return f"CAST({column} AS DATE)"
     return f"date_from_unix_date(CAST({_spark_units(column, _MICROS_PER_DAY)} AS INT))"

@@ -1,7 +1,7 @@
-"""Transforms as frozen values, and their texts (spec: Partition Transforms).
+"""Parses transforms; identity, void and unknown transforms (spec: Partition Transforms).
 
-A transform this library does not compute is an ``UnknownTransform``: a reader ignores it, as the spec asks, and a
-writer refuses it.
+A transform that this library does not compute is an ``UnknownTransform``: readers ignore it, as the spec requires, and
+writers refuse it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from icefloe.transforms.truncate import Truncate
 
 _SIZED: dict[str, Callable[[int], Transform]] = {"bucket": Bucket, "truncate": Truncate}
 _WITH_NUMBER = re.compile(rf"({'|'.join(_SIZED)})\[(\d+)\]", re.ASCII | re.IGNORECASE)
-# A number of more digits than this is out of range whatever they are, and Python refuses to read very many.
+# A number with more digits is out of range; Python refuses to parse very long numbers.
 _DIGITS = 11
 
 
@@ -63,7 +63,7 @@ class Identity(Transform):
 
 @dataclass(frozen=True, slots=True)
 class Void(Transform):
-    """Null for every value: what remains of a field that was dropped from a spec."""
+    """Null for every value: the transform of a field that was dropped from a spec."""
 
     is_void: ClassVar[bool] = True
 

@@ -70,7 +70,7 @@ class Truncate(Transform):
         values: Numbers = numbers(array, np.int32 if source == INT else np.int64)
         cut = _floor(values, self.width)
         if values.min(initial=0) < np.iinfo(values.dtype).min + self.width:
-            # Below the lowest number the multiplication came out at the other end.
+            # Below the lowest number the multiplication overflowed.
             self._check(array, cut > values, source)
         return masked(cut, array.type, array)
 
@@ -78,7 +78,7 @@ class Truncate(Transform):
         pairs = numbers(array, np.dtype((np.uint64, 2)))
         cut = np.empty_like(pairs)
         for part in parts(len(pairs)):
-            low, high = np.ascontiguousarray(pairs[part].T)  # vector code wants each half in one piece
+            low, high = np.ascontiguousarray(pairs[part].T)  # vector instructions need each half to be contiguous
             if source.precision <= _LONG_DIGITS:
                 longs = _floor(low.view(np.int64), self.width)
                 outside = longs <= -(10**source.precision)

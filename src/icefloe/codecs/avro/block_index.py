@@ -1,7 +1,7 @@
 """The frame of Avro object container files: header and blocks, read by ranges (Avro specification, Object Container
 Files).
 
-A block says how many records it has and how many bytes, so a file can be gone through without reading its data.
+Each block starts with its numbers of records and bytes, so blocks can be listed without reading their data.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a file begins with: the schema of its records, how blocks are compressed and what they end with."""
+    """The header of a file: the schema of its records, the codec of its blocks, and the marker that ends each."""
 
     schema: object
     metadata: Mapping[str, bytes]
@@ -139,10 +139,10 @@ def find_blocks(fetch: Fetch, header: Header, size: int, where: str) -> list[Blo
             message = f"{where}: a block of {count} records and {length} bytes at offset {offset} of {size}"
             raise CorruptFile(message, location=where)
         offset = begin + length + SYNC_BYTES
-        behind = fetch(begin + length, min(SYNC_BYTES + most, size - begin - length))  # and the next block header
-        if behind[:SYNC_BYTES] != header.sync:
+        after = fetch(begin + length, min(SYNC_BYTES + most, size - begin - length))  # and the next block header
+        if after[:SYNC_BYTES] != header.sync:
             raise CorruptFile(f"{where}: the block at offset {begin} does not end with the sync marker", location=where)
-        data = behind[SYNC_BYTES:]
+        data = after[SYNC_BYTES:]
         if count > 0:
             blocks.append(BlockPlace(begin, length, count))
     return blocks

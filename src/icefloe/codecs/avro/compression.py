@@ -43,7 +43,7 @@ def decompress(block: bytes, codec: str, budget: int, where: str) -> bytes:
 
 
 def compressor(codec: str, level: int | None = None) -> Callable[[memoryview], bytes]:
-    """What compresses blocks; without a level the codec's own default counts."""
+    """The function that compresses blocks; without a level, at the default level of the codec."""
     match codec:
         case "null":
             return bytes
@@ -73,7 +73,7 @@ def _whole(
 
 
 def _zstandard(block: bytes, budget: int) -> bytes:
-    """Frames do not always say how long their content is, so it is read piece by piece."""
+    """Frames do not always record the size of their content, so it is read in chunks."""
     parts: list[bytes] = []
     left = budget + 1
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:

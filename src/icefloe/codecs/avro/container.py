@@ -1,7 +1,7 @@
 """Avro object container files: header, blocks and codecs (Avro specification, Object Container Files).
 
-The frame is read here, so that sizes are checked before anything is decompressed or decoded. Records are read without
-logical types: dates stay numbers, decimals and uuids stay bytes. Many are read together, few in order by fastavro.
+Sizes are checked before anything is decompressed or decoded. Records are read without logical types: dates stay
+numbers, decimals and uuids stay bytes. Many records are decoded together with numpy, few in order by fastavro.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from icefloe.errors import CorruptFile, IcefloeError, LimitError, UnsupportedErr
 from icefloe.limits import Limits
 
 BLOCK_BYTES = 64 * 1024
-_LEVEL = 2  # of deflate: the next ones take far more time and hardly less room
+_LEVEL = 2  # of deflate: higher levels take much longer and save little
 _INFLATED_PER_LIMIT = 4  # blocks may inflate to this many times the limit on stored bytes
 _ZERO = b"\x00"
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -71,7 +71,7 @@ def read_container(data: bytes, *, where: str, limits: Limits) -> Container:
         return _read(Cursor(data, len(MAGIC)), where, limits, budget)
     except IcefloeError:
         raise
-    except Exception as error:  # whatever damaged bytes make the decoder do
+    except Exception as error:  # of any kind, for damaged bytes
         raise damaged(error, f"{where}: not a readable Avro file: {error}", location=where) from error
 
 
@@ -119,7 +119,7 @@ def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Column
         try:
             return total, decode_together([block.data for block in group], counts, schema, shape)
         except UnsupportedError:
-            pass  # read in order, which also says what is wrong if something is
+            pass  # read in order, which also finds the error if there is one
     parsed = fastavro.parse_schema({"type": "array", "items": schema})
     type_ = arrow_struct(shape)
     # Block by block, so that few Python objects are alive at any time.
@@ -128,21 +128,21 @@ def _decoded(group: list[Block], schema: Any, shape: Shape) -> tuple[int, Column
 
 
 def records_of(block: Block, schema: Any) -> list[dict[str, Any]]:
-    """Decodes all records of a block with fastavro; ValueError if bytes are left over.
+    """Decodes all records of a block with fastavro; ValueError if there are bytes after the last one.
 
     A block is decoded as one Avro array, so a single call reads all of its records.
     """
     stream = io.BytesIO(number(block.count) + block.data + _ZERO)
     records: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema, None)
     if stream.read(1) != b"":
-        raise ValueError("bytes are left over behind the last record")
+        raise ValueError("there are bytes after the last record")
     return records
 
 
 def _without_logical_types(schema: Any) -> Any:
     match schema:
         case {"type": "array", "items": items} if _is_empty(items):
-            raise ValueError("an array of nothing")  # could claim any number of items without a byte
+            raise ValueError("an array of items without bytes")  # could have any number of items in no bytes
         case dict():
             kept = ("type", "name", "fields", "items", "values", "size", "symbols", "namespace")
             return {key: _without_logical_types(schema[key]) for key in kept if key in schema}
@@ -197,7 +197,7 @@ def write_container(
 def encoded_blocks(
     encoded: pa.Array, compress: Callable[[memoryview], bytes], block_bytes: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Numbers of records and their bytes, compressed, in blocks of at least so many bytes but the last."""
+    """The number of records and the compressed bytes of each block; all but the last have at least ``block_bytes``."""
     if len(encoded) == 0:
         return
     ends = np.frombuffer(encoded.buffers()[1], np.int32, len(encoded) + 1, encoded.offset * 4)

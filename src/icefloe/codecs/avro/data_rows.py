@@ -33,7 +33,7 @@ class RowDecoder:
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
-        self.together = True  # until a block shows that it is of no use
+        self.together = True  # until a block cannot be decoded side by side
 
     def decode(self, blocks: list[Block], wanted: pa.StructType) -> pa.StructArray:
         """The wanted fields of all records, in order; ``wanted`` has the types and names of the plain schema."""
@@ -103,7 +103,7 @@ def _struct(fields: list[pa.Field], target: Type | None) -> tuple[pa.DataType, p
         plains, kept = _fields(fields, target.fields)
         if len(kept) > 0:
             return pa.struct(plains), pa.struct(kept)
-        fields = fields[:1]  # something must be read to know which structs are null
+        fields = fields[:1]  # one field must be read to find out which structs are null
     both = [_types(field.type, None) for field in fields]
     plains = [pa.field(f"f{place}", plain) for place, (plain, _) in enumerate(both)]
     return pa.struct(plains), pa.struct(
@@ -121,7 +121,7 @@ def fixed_bytes(type_: pa.DataType) -> int:
 
 
 def typed(array: pa.Array, type_: pa.DataType, where: str) -> pa.Array:
-    """Plain values as values of a type; fields inside may be null whatever the type says, and are labelled later."""
+    """Plain values as values of a type; all fields inside are optional, and get their names and ids later."""
     kinds = pa.types
     if kinds.is_struct(type_):
         inner = array.flatten()  # null wherever the struct is: fields of a null struct are ignored

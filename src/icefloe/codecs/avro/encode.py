@@ -2,7 +2,7 @@
 
 The encoding of a record is that of its fields in sequence, so every field becomes a column of bytes and a
 record is those columns joined; the values buffer of the joined column is what an Avro block holds. Dates, times,
-decimals and the like are written as the numbers and bytes that stand for them (spec: Appendix A, Avro).
+decimals and similar types are written as numbers and bytes (spec: Appendix A, Avro).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def number(value: int) -> bytes:
 
 
 def _filled(array: pa.Array, value: object) -> pa.Array:
-    """Some value for nulls: their encoding is thrown away by the union around them."""
+    """Any value for nulls: the union around them discards their encoding."""
     return array.fill_null(value) if array.null_count > 0 else array
 
 

@@ -1,8 +1,8 @@
 """The schema of any Avro data file: as Arrow columns, and in a plain form for decoders (spec: Appendix A, Avro).
 
 The plain form has no logical types, no references to named types and no names from the file: fields are ``f0``, ``f1``
-and so on, and a map is the array of pairs that its bytes are. What types mean is in the Arrow schema, with field ids
-where the file has them; files of other programs have none.
+and so on, and a map is an array of pairs, as it is encoded. The Arrow schema has the types, names and field ids; files
+of other programs have no ids.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def stored_schema(value: object, *, where: str, limits: Limits = DEFAULT) -> Sto
 
 
 class _Walk:
-    """One way through a schema, with the named types that were met."""
+    """Converts one schema; collects the named types that are defined in it."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[dict[str, Any], str]] = {}  # with the namespace around each
@@ -157,7 +157,7 @@ class _Walk:
     def _array(self, value: dict[str, Any], path: str, depth: int, space: str) -> Made:
         plain, type_, nullable = self.type(value.get("items"), join(path, "items"), depth - 1, space)
         if takes_nothing(plain):
-            # It could claim any number of items without a byte.
+            # It could have any number of items in no bytes.
             raise UnsupportedError(f"{path}: an array of nothing", field=path)
         if value.get("logicalType") == "map":
             if nullable or not pa.types.is_struct(type_) or type_.num_fields != 2:
@@ -239,7 +239,7 @@ def takes_nothing(plain: Plain) -> bool:
 def _primitive(value: dict[str, Any], name: str, path: str) -> Made:
     logical = str(value.get("logicalType"))
     if name == "long" and logical in _INSTANTS:
-        # Without the mark it is a local time, as it is for other Iceberg libraries.
+        # Without adjust-to-utc it is a local time, as in other Iceberg libraries.
         adjusted = value.get("adjust-to-utc") is True or str(value.get("adjust-to-utc")).lower() == "true"
         return name, pa.timestamp(_INSTANTS[logical], tz="UTC" if adjusted else None), False
     if name == "bytes" and logical == "decimal":

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class ByKeys:
-    """An array of (key, value) pairs of which some keys are projected; of equal keys in one record the last counts."""
+    """An array of (key, value) pairs of which some keys are projected; the last of equal keys in a record wins."""
 
     value: pa.DataType
     keys: Collection[int]

@@ -1,8 +1,8 @@
-"""All fields of the records of an Avro file as Arrow columns, to be changed and written again (Avro specification).
+"""Reads all fields of the records of an Avro file, to write it again with changed values (Avro specification).
 
-Nothing is interpreted: dates stay numbers, decimals stay bytes, fields that no specification has are kept. So a file
-that is written again differs only in the changed values. Arrays and unions are read by the plain form of the schema
-(see ``file_schema``), whose fields have the order of the file.
+Dates stay numbers, decimals stay bytes, and unknown fields are kept, so only the changed values differ in the new file.
+Arrays and unions are read by the plain form of the schema (see ``file_schema``), whose fields have the order of the
+file.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_records(data: bytes, *, where: str, limits: Limits) -> AvroRecords:
         return AvroRecords(container=container, plain=plain, rows=_assembled(tree, plain, container.count))
     except IcefloeError:
         raise
-    except Exception as error:  # a schema or a value that is not what it should be
+    except Exception as error:  # of any kind, for a damaged schema or value
         raise damaged(error, f"{where}: not a readable Avro file: {error!r}", location=where) from error
 
 

@@ -1,11 +1,11 @@
 """Content files, data and deletes, as JSON objects: from and to entry tables (spec: Appendix C: JSON serialization).
 
-A content file is an entry without its history: status, snapshot and sequence numbers are not written, and null when
-read. Nor do tightness of bounds and average value sizes have a place in it; column sizes do (``column_size:<id>``).
-Statistics of columns that the table does not know are dropped, as they are from manifests.
+A content file is an entry without its history: status, snapshot and sequence numbers are not written, and are null when
+read. Tightness of bounds and average value sizes are not stored either; column sizes are (``column_size:<id>``).
+Statistics of columns that the table does not have are ignored, as in manifests.
 
-Keys that version 3 added are named as REST catalogs name them. Names of contents and formats are read in any case,
-with dashes or underscores, and partitions also as a list in the order of the spec, for that is how REST says them.
+Keys that version 3 added have the names of REST catalogs. Names of contents and formats are read in any case, with
+dashes or underscores, and partitions also as a list in the order of the spec, as REST catalogs send them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ``{"type": "eq", "term": "id", "value": 1}``, with a transform of a column as
 ``{"type": "transform", "transform": "bucket[16]", "term": "id"}``. Literals are JSON single values (spec: JSON
-single-value serialization): dates, times, UUIDs, decimals and bytes in hexadecimal digits are all strings, so what a
-string or number means is decided when the filter is bound to a column. Null is the literal NULL of SQL.
+single-value serialization): dates, times, UUIDs, decimals and bytes in hexadecimal digits are all strings, so the type
+of a string or number is decided when the filter is bound to a column. Null is the literal NULL of SQL.
 """
 
 from __future__ import annotations

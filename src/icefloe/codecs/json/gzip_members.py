@@ -1,8 +1,8 @@
-"""A JSON object as gzip members, so that the parts of long lists that stay the same are compressed once.
+"""A JSON object as several gzip members, so that unchanged parts of long lists are compressed only once.
 
 A metadata file lists every snapshot, and a commit adds one. Lists are cut into blocks of the same number of elements;
-each full block is a gzip member of its own, which ``MemberCache`` keeps for later files. Readers see one text: a gzip
-file may consist of several members (RFC 1952, 2.2). The bytes depend on the object alone, not on the cache.
+each full block is its own gzip member, which ``MemberCache`` keeps for later files. Readers see one text: a gzip file
+may consist of several members (RFC 1952, 2.2). The bytes depend only on the object, not on the cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MemberCache:
         self._entries: dict[tuple[str, int], _Entry] = {}
 
     def member(self, key: str, start: int, elements: Sequence[Any]) -> bytes:
-        """The block of a list that begins at an element, with a comma behind it."""
+        """The block of a list that begins at an element, followed by a comma."""
         block = tuple(elements)
         entry = self._entries.get((key, start))
         if entry is None or entry[0] != block:  # elements that are the same objects are not compared
@@ -40,7 +40,7 @@ class MemberCache:
         return entry[1]
 
     def shorten(self, key: str, length: int) -> None:
-        """Forget the blocks behind the end of a list."""
+        """Forget the blocks after the end of a list."""
         for place in list(self._entries):
             if place[0] == key and place[1] >= length:
                 self._entries.pop(place, None)
@@ -73,7 +73,7 @@ def encode_members(document: Mapping[str, Any], lists: Collection[str], cache: M
 
 
 def decompressed(data: bytes, limit: int) -> bytes:
-    """The text of all members of a gzip file, cut off behind ``limit`` bytes."""
+    """The text of all members of a gzip file; decompression stops after ``limit`` bytes."""
     rest, inflated = memoryview(data), bytearray()
     while len(rest) > 0 and len(inflated) <= limit:
         rest = rest[_decompress_member(rest, limit, inflated) :]

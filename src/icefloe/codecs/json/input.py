@@ -1,8 +1,9 @@
 """Untrusted JSON into typed records, with errors that name the field (spec: Appendix C: JSON serialization).
 
-Records are msgspec structs that look like the tables of the specification. What does not fit them is a ``FormatError``
-whose message starts with the path of the field, such as ``snapshots[3].timestamp-ms``. Keys that a record has no place
-for are kept beside it: the fast path forbids them, and only where one is met are they split off and collected by path.
+Records are msgspec structs that mirror the tables of the specification. An invalid value is a ``FormatError`` whose
+message starts with the path of the field, such as ``snapshots[3].timestamp-ms``. Unknown keys are kept beside the
+records, by path. The fast path forbids them; only a document that has some is decoded again, with the unknown keys
+split off.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_def
 
 
 class Extensible(Record, frozen=True, forbid_unknown_fields=True):
-    """A record whose unknown keys survive; decode it with ``decode_extensible`` or ``convert_extensible``."""
+    """A record whose unknown keys are kept; decode it with ``decode_extensible`` or ``convert_extensible``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What turning records into values depends on: the unknown keys of the document, limits, and the version."""
+    """The context for converting records to values: the unknown keys of the document, limits, and the version."""
 
     extras: Extras = field(default_factory=dict)
     limits: Limits = DEFAULT
@@ -101,7 +102,7 @@ def convert_extensible(value: object, kind: type[R], path: str = "") -> tuple[R,
 
 
 def _split_text(data: bytes | msgspec.Raw, kind: Any, path: str) -> tuple[object, Extras]:
-    """The object without unknown keys; what holds no records (ten thousand snapshots, say) stays text."""
+    """The object without unknown keys; values without records, such as ten thousand snapshots, stay text."""
     known = fields_of(kind)
     keys = decode_json(_KEYS, data, path)
     unknown = tuple((key, _compact(raw)) for key, raw in keys.items() if key not in known)

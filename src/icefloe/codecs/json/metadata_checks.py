@@ -1,4 +1,4 @@
-"""What must hold between the parts of a table's metadata before anybody relies on it (spec: Table Metadata Fields)."""
+"""Checks that the parts of table metadata are consistent with each other (spec: Table Metadata Fields)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGS = (-(2**63), 2**63 - 1)
 
 
 def check_metadata(metadata: TableMetadata, snapshot_ids: Collection[int]) -> None:
-    """Refuse metadata that contradicts itself; ``snapshot_ids`` spares parsing the snapshots."""
+    """Refuse inconsistent metadata; ``snapshot_ids`` are passed so that the snapshots need not be parsed."""
     _check_unique("schemas", "schema-id", (schema.schema_id for schema in metadata.schemas))
     _check_unique("partition-specs", "spec-id", (spec.spec_id for spec in metadata.specs))
     _check_unique("sort-orders", "order-id", (order.order_id for order in metadata.sort_orders))
@@ -33,7 +33,7 @@ def _check_unique(key: str, name: str, ids: Iterable[int]) -> None:
 
 
 def _check_current(metadata: TableMetadata) -> None:
-    """Everything that is called current or default is there; sort order 0 always is."""
+    """The current schema and the default spec and sort order exist; sort order 0 always does."""
     expected = (
         ("current-schema-id", metadata.current_schema_id, [s.schema_id for s in metadata.schemas]),
         ("default-spec-id", metadata.default_spec_id, [s.spec_id for s in metadata.specs]),

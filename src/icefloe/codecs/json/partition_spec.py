@@ -188,7 +188,7 @@ def _partition_field_to_json(field: PartitionField, expressions: Mapping[int, in
     own = {"field-id": field.stored_id, "transform": field.transform, "name": field.name}
     written = {**_sources_to_json(field.source_ids), **own}
     if expressions is not None:
-        # An identity field needs no expression: the id of its column says it all.
+        # An identity field needs no expression: it has the id of its column.
         expr_id = field.source_id if field.transform == IDENTITY else expressions.get(field.field_id)
         if expr_id is not None:
             written["expr-id"] = expr_id
@@ -243,7 +243,7 @@ def expression_from_record(record: ExpressionRecord, path: str, reading: Reading
 
 
 def _boxed(unknown: Unknown) -> Unknown:
-    """Unknown keys of the inner object as one entry, under a key that is known and so never clashes."""
+    """Unknown keys of the inner object as one entry, under a known key, which cannot be an unknown one."""
     return () if len(unknown) == 0 else ((_INNER, msgspec.json.encode(with_unknown({}, unknown)).decode()),)
 
 

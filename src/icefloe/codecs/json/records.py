@@ -1,7 +1,7 @@
 """The structure of JSON records, for errors and for unknown keys (spec: Appendix C: JSON serialization).
 
-Read from the annotations of the structs: which keys an object has, which of them hold objects, and what to
-say, in the words of the specification, when a value does not fit: ``expected a long, got "x"``.
+The annotations of the structs give the keys of an object, the keys with nested objects, and error messages in the
+words of the specification: ``expected a long, got "x"``.
 """
 
 from __future__ import annotations
@@ -146,13 +146,13 @@ def _located(steps: list[tuple[str, str]], path: str, kind: Any, value: Any) -> 
 
 
 def _tags(shape: Shape) -> Any:
-    """What the tag of an object must be; that it is another one is why no record fits."""
+    """The allowed tags of an object: no record matches because its tag is another one."""
     tags = tuple(tag for tag in shape.records if tag is not None)
     return Literal[tags] if len(tags) > 0 else None
 
 
 def _first_misfit(value: Any, kind: Any) -> tuple[str, Any]:
-    """The entry of a map that does not fit, which msgspec does not name."""
+    """The first invalid entry of a map, whose key msgspec does not report."""
     for key, inner in value.items() if isinstance(value, dict) else ():
         try:
             msgspec.convert(inner, kind)
@@ -162,7 +162,7 @@ def _first_misfit(value: Any, kind: Any) -> tuple[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What a text holds; the text where no program could hold it, such as a number of a thousand digits."""
+    """The decoded value of a JSON text; the text itself if it cannot be decoded, such as a very long number."""
     if not isinstance(value, msgspec.Raw):
         return value
     try:
@@ -186,7 +186,7 @@ def _words(kind: Any) -> str:
 
 
 def shown(value: object) -> str:
-    """A wrong value in the words of JSON, no longer than a message may carry.
+    """A wrong value as JSON, shortened for error messages.
 
     >>> shown("x"), shown(None), shown([1, 2]), shown(1.5)
     ('"x"', 'null', 'a list', '1.5')

@@ -1,4 +1,4 @@
-"""How a document stores locations: as they are, or relative to the table (V4 proposal: relative locations)."""
+"""Converts locations to and from the form in metadata: absolute, or relative to the table (V4 proposal)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = "/metadata/"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Both directions for the locations of one table; without a base nothing is relative.
+    """Converts the locations of one table in both directions; without a base no location is relative.
 
     >>> Places("s3://b/t").absolute("metadata/a.parquet"), Places(None).absolute("metadata/a.avro")
     ('s3://b/t/metadata/a.parquet', 'metadata/a.avro')
@@ -45,7 +45,7 @@ def _relativized(location: str, base: str) -> str:
 def table_place(stated: str | None, rules: VersionRules, *, where: str, at: str | None = None) -> str:
     """The location of a metadata file's table: ``at`` if known, else as stated, else the folder above ``metadata``.
 
-    Before V4 files are named by absolute locations, so such a table is nowhere but where it says.
+    Before V4, metadata has absolute locations, so a table can only be at the stated location.
     """
     if at is not None and stated is not None and not rules.relative_locations:
         raise UnsupportedError(

@@ -150,7 +150,7 @@ def _known(text: str) -> tuple[Type, int]:
 def _unknown_of_field(record: FieldRecord, path: str, reading: Reading) -> Unknown:
     """The unknown keys of a field, and those of its type as one entry under a key that is known.
 
-    Lists, maps and structs are values without room for unknown keys, so the field that has such a type keeps them.
+    Values for lists, maps and structs have no unknown keys, so the field with such a type keeps them.
     """
     inner = _unknown_of_type(record.type, join(path, _TYPE), reading)
     boxed = () if len(inner) == 0 else ((_TYPE, msgspec.json.encode(inner).decode()),)

@@ -242,7 +242,7 @@ def snapshot_to_json(
 
 
 def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules, *, mirrored: bool) -> dict[str, Any]:
-    """What a snapshot's root is called; snapshots from before an upgrade keep what they had."""
+    """The root of a snapshot under its key; snapshots from before an upgrade keep theirs."""
     if snapshot.root is None:
         return {"manifests": list(snapshot.manifests)}
     root = places.stored(snapshot.root)
@@ -264,7 +264,7 @@ def ref_from_record(record: RefRecord, path: str, reading: Reading) -> Ref:
 
 
 def refs_from_records(records: Mapping[str, RefRecord], current: int | None, reading: Reading) -> dict[str, Ref]:
-    """The branches and tags of a table; a table that is older than refs has a main branch all the same."""
+    """The branches and tags of a table; main is implied if the table records no refs."""
     refs = {name: ref_from_record(record, entry_path("refs", name), reading) for name, record in records.items()}
     return refs if MAIN in refs else {**refs, **implied_refs(current)}
 
@@ -275,7 +275,7 @@ def implied_refs(current: int | None) -> dict[str, Ref]:
 
 
 def refs_to_json(refs: Mapping[str, Ref], current: int | None, version: VersionRules) -> dict[str, Any] | None:
-    """All branches and tags. Version 1 has no place for them in its table of fields, so implied ones are left out."""
+    """All branches and tags. The fields of version 1 do not include them, so implied ones are left out."""
     if not version.sequence_numbers and refs == implied_refs(current):
         return None
     return {name: ref_to_json(ref) for name, ref in refs.items()}

@@ -1,7 +1,7 @@
 """Table metadata files: ``*.metadata.json``, plain or gzipped, of every format version (spec: Table Metadata Fields).
 
-Decoding checks what every reader relies on, and keeps the keys it does not know at every level. Snapshots stay text
-until asked for. Encoding writes what the version has: its field table decides which keys, in which order.
+Decoding checks what every reader relies on, and keeps unknown keys at every level. Snapshots stay text until they are
+accessed. Encoding writes the keys of the field table of the version, in its order.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Version(Record, frozen=True):
 
 _DOCUMENT = msgspec.json.Decoder(_Document)
 _VERSION = msgspec.json.Decoder(_Version)
-# Version 1's single schema and spec are asked for only where their lists are absent.
+# The single schema and spec of version 1 are required only if their lists are absent.
 _SINGLE = ("schema", "partition-spec")
 _REQUIRED = {
     version: tuple(key for key in required_metadata_fields(version) if key not in _SINGLE) for version in VERSIONS
@@ -136,7 +136,7 @@ def decode_metadata(
     """The metadata in the bytes of a metadata file; ``where`` is its location.
 
     ``table_location`` is where the table is, if it is known not to be where the file says (only in V4). Raises
-    FormatError naming the field, CorruptFile, LimitError, or UnsupportedError for a version to come.
+    FormatError naming the field, CorruptFile, LimitError, or UnsupportedError for a later version.
     """
     try:
         return _decode(inflated_metadata(data, limits), where, limits, table_location)
@@ -145,7 +145,7 @@ def decode_metadata(
 
 
 def inflated_metadata(data: bytes, limits: Limits) -> bytes:
-    """The text, checked to be UTF-8: parts that stay unread are copied for other readers."""
+    """The text, checked to be UTF-8, because parts that are not parsed are copied to new files."""
     limit = limits.inflated(len(data), limits.metadata_bytes) if data[:2] == GZIP else limits.metadata_bytes
     if data[:2] == GZIP:
         data = decompressed(data, limit)
@@ -163,7 +163,7 @@ def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMet
     try:
         document, extras = decode_extensible(_DOCUMENT, data)
     except FormatError:
-        rules(decode_json(_VERSION, data).format_version)  # a version to come may look different: say that instead
+        rules(decode_json(_VERSION, data).format_version)  # a better error for a document of a later version
         raise
     version = rules(document.format_version)
     absent = [key for key in _REQUIRED[version.version] if getattr(document, key.replace("-", "_")) is None]
@@ -315,7 +315,7 @@ def encode_metadata(metadata: TableMetadata, *, compression: str = "none") -> by
 
 
 def _members(metadata: TableMetadata) -> MemberCache:
-    """The blocks of the file that this metadata came from and of those since."""
+    """The compressed blocks of the file that this metadata was read from, and of files written since."""
     return metadata.snapshots.members if isinstance(metadata.snapshots, LazySnapshots) else MemberCache()
 
 

@@ -51,7 +51,7 @@ class BlobLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobMetadata:
-    """What a footer says about one blob."""
+    """The entry of one blob in a footer."""
 
     type: str
     fields: tuple[int, ...]
@@ -219,7 +219,7 @@ def read_blob(data: bytes, blob: BlobMetadata, *, where: str, limits: Limits = D
 
 
 def _decompress(data: bytes, codec: str, limit: int, where: str) -> bytes:
-    """One compressed frame; reading stops at the limit whatever the frame claims."""
+    """One compressed frame; reading stops at the limit, whatever size the frame records."""
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
             decompressed: Any = stream.read(limit + 1)

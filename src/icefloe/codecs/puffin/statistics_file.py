@@ -1,7 +1,7 @@
 """Statistics files: Puffin files with blobs about a snapshot, and their entries in table metadata.
 
-Blobs are carried as they are; of a Theta sketch only the property ``ndv``, the number of distinct values that it
-estimates, is looked at (spec: Table statistics).
+Blobs are stored unchanged. Only the property ``ndv`` of a Theta sketch is used, its estimated number of distinct values
+(spec: Table statistics).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bounds that were measured before a column was promoted, in the type that the column has now (spec: Schema Evolution).
+"""Converts bounds that were written before a column was promoted to its current type (spec: Schema Evolution).
 
-Manifests keep bounds as they were written, and a writer may have measured its files before another commit promoted the
-column that they bound. Everything that works with entries finds all bounds of a column in one type.
+Manifests keep bounds as they were written, and another commit may promote a column while a writer still has bounds of
+the old type. After the conversion, all bounds of a column have one type.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def promoted(array: pa.Array, type_: Type) -> pa.Array:
-    """Bounds as values of a type that theirs may become; dates beyond its timestamps are the first or last there is.
+    """Bounds as values of a promoted type; dates beyond its range become the first or last timestamp.
 
-    The error is Arrow's own where the values cannot be of that type; a text is no number, whatever it spells.
+    Arrow's own error if the values cannot have that type; a text is never read as a number.
     """
     target = arrow_type(type_)
     if array.type == target:

@@ -1,9 +1,10 @@
-"""Filters answered for batches of rows at once, with Arrow's kernels, and as Arrow expressions.
+"""Evaluates filters on batches of rows with Arrow kernels, and converts them to Arrow expressions.
 
 The meaning is Spark's: a comparison with null does not match; NaN equals NaN and is larger than every other value; -0.0
 equals 0.0. Arrow by itself compares NaN as IEEE 754 does, so floating-point comparisons name the case
 of NaN. For batches, kernels are called one by one, because an Arrow expression costs more to set up than most batches
-take to test. In expressions, transforms of columns are functions registered with Arrow (spec: Partition Transforms).
+take to evaluate. In expressions, transforms of columns are functions registered with Arrow (spec: Partition
+Transforms).
 """
 
 from __future__ import annotations

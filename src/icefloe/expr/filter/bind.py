@@ -1,8 +1,8 @@
-"""Binding: names become fields of a schema, literals become values of their types, NOT disappears.
+"""Binds filters to a schema: resolves names, converts literals to the types of columns, and removes NOT.
 
-The result asks exactly the same of every row. Comparisons follow Spark: null never matches, NaN equals NaN and is
-larger than every other value, -0.0 equals 0.0. ``isnan(null)`` is false, so its negation matches null. A transform of
-a column is null where the column is, so tests for null ask the column itself (spec: Partition Transforms).
+The bound filter matches exactly the same rows. Comparisons follow Spark: null never matches, NaN equals NaN and is
+larger than every other value, -0.0 equals 0.0. ``isnan(null)`` is false, so its negation matches null. A transform of a
+column is null where the column is, so tests for null test the column itself (spec: Partition Transforms).
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _bind_predicate(node: Predicate, column: _Column) -> Expr:
 
 
 def _bind_null(node: Predicate) -> Expr:
-    """A test of what is null in every row."""
+    """A test of a term that is null in every row."""
     match node.op:
         case Op.IS_NULL | Op.NOT_NAN:
             return ALWAYS_TRUE
@@ -339,7 +339,7 @@ def _bind_prefix(node: Predicate, column: _Column) -> Expr:
         return ALWAYS_FALSE
     if not isinstance(prefix, str):
         raise InputError(f"{node.term} {node.op.value} {prefix!r}: a string is needed", field=node.column)
-    # What is cut to a width starts with a text of at most that width where the column does, and with no longer one.
+    # A truncated text starts with a prefix of at most its width where the column does, and never with a longer one.
     if isinstance(_place(node, prefix, column), After):
         return ALWAYS_FALSE if node.op is Op.STARTS_WITH else column.not_null()
     if prefix == "":
@@ -348,7 +348,7 @@ def _bind_prefix(node: Predicate, column: _Column) -> Expr:
 
 
 def _merge(expr: Expr) -> Expr:
-    """Join equalities of one column into one IN (inequalities into one NOT IN), so that they are tested together."""
+    """Merge equalities of one column into one IN (inequalities into one NOT IN), so that they are tested together."""
     if not isinstance(expr, (And, Or)):
         return expr
     # Depends on the node itself: a disjunction with a single part left may have become a conjunction.

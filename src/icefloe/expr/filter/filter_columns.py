@@ -12,8 +12,8 @@ from icefloe.model.schema.types import Field, List, Map, Struct, Type, fold_type
 def filter_columns(filter: Bound, schema: Schema) -> Schema:
     """The columns that a filter tests, and of structs only the fields that it tests.
 
-    A struct, list or map that is only tested for null has no fields inside: readers find out which ones are null from
-    any column inside of it.
+    A struct, list or map that is only tested for null has no fields inside: readers can find out which values are null
+    from any column inside it.
 
     >>> from icefloe.expr.filter.nodes import Op
     >>> from icefloe.model.schema.types import LONG

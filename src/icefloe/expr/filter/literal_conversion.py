@@ -1,7 +1,7 @@
-"""Literals converted to a column's type exactly: no rounding makes a row match.
+"""Converts literals to the type of a column exactly: no row matches because of rounding.
 
-A literal of another type may fall between two values of the column (1.5 among integers) or outside all of them (2^40
-among ints). ``place`` says where it falls, and ``bind`` turns comparisons with such a place into exact ones.
+A literal of another type may lie between two values of the column (1.5 among integers) or outside all of them (2^40
+among ints). ``place`` returns its position among the values, and ``bind`` makes an exact comparison from it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ Place = Exact | Gap | After | NotANumber
 
 
 class JsonText(str):
-    """A literal from JSON, where strings also write numbers, bytes and times: the column's type says which it is."""
+    """A literal from JSON, where numbers, bytes and times may be strings: the type of the column decides."""
 
     __slots__ = ()
 
 
 class JsonNumber(float):
-    """A literal from JSON, where 0.1 next to a column of floats means the float that is nearest to it."""
+    """A literal from JSON, where 0.1 compared with a column of floats means the nearest float."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class _Grid:
 
 
 def place(literal: object, type_: iceberg.PrimitiveType) -> Place:
-    """Where a literal falls among the values of a type; ValueError says why it cannot be compared with them.
+    """The position of a literal among the values of a type; ValueError if it cannot be compared with them.
 
     >>> place(decimal.Decimal("1.5"), iceberg.INT)
     Gap(below=1, above=2)
@@ -102,7 +102,7 @@ def place(literal: object, type_: iceberg.PrimitiveType) -> Place:
 def place_transformed(
     literal: object, transform: Transform, source: iceberg.PrimitiveType, result: iceberg.PrimitiveType
 ) -> Place:
-    """Where a literal falls among the values that a transform gives, which may be few of those of its result type.
+    """The position of a literal among the results of a transform, which may be only some values of the result type.
 
     >>> from icefloe.transforms import parse_transform
     >>> place_transformed(15, parse_transform("truncate[10]"), iceberg.LONG, iceberg.LONG)
@@ -178,7 +178,7 @@ def _among_floats(literal: object, type_: iceberg.PrimitiveType) -> Place:
     if type_ == iceberg.FLOAT and isinstance(literal, JsonNumber):
         literal = _nearest_float(literal)
     if isinstance(literal, decimal.Decimal) and math.isfinite(double := float(literal)):
-        literal = double  # 0.1 next to a double means the double that is nearest to it
+        literal = double  # 0.1 compared with a double means the nearest double
     number = _exact_number(literal)
     if isinstance(number, float):
         return NotANumber() if math.isnan(number) else Exact(number)
@@ -266,7 +266,7 @@ def _among_days(moment: dt.datetime | Nanos) -> Place:
     day = _date_of_day(days)
     if rest == 0:
         return Exact(day)
-    # Tables may hold days that Python does not, so that the last one here has a neighbour all the same.
+    # Tables may store days after the last one of Python, so it has a next one too.
     return After(day) if day == dt.date.max else Gap(day, day + dt.timedelta(days=1))
 
 

@@ -20,7 +20,7 @@ IDENTITY = Identity()
 
 
 class Op(Enum):
-    """What a predicate asks of a column; the value is the name used in messages."""
+    """The operator of a predicate; the value is its name in messages."""
 
     IS_NULL = "is null"
     NOT_NULL = "is not null"
@@ -99,10 +99,10 @@ class Predicate:
 class BoundPredicate:
     """A test of a column of a schema, or of a ``transform`` of it; ``path`` are the names down to the column.
 
-    ``type`` is that of the tested values, and so of the literals: the column's, or what the transform makes of
-    ``source``, the column's type then; only tests for null have a type that is not primitive. Literals are never null
-    or NaN, sorted and distinct for IN and NOT IN. UUIDs are their 16 bytes, a timestamptz is a datetime in UTC, a
-    timestamp a datetime without time zone; timestamps of nanoseconds are counts of them from 1970.
+    ``type`` is the type of the tested values and of the literals: that of the column or, with a transform, its result
+    type for ``source``, the type of the column. Only tests for null have a type that is not primitive. Literals are
+    never null or NaN, sorted and distinct for IN and NOT IN. UUIDs are their 16 bytes, a timestamptz is a datetime in
+    UTC, a timestamp a datetime without time zone; timestamps of nanoseconds are counts of them from 1970.
     """
 
     op: Op
@@ -261,7 +261,7 @@ def bound_leaf(leaf: Leaf) -> Constant | BoundPredicate:
 
 
 def with_both_zeros(literals: tuple[object, ...]) -> tuple[object, ...]:
-    """Sets are tested by hash, and the two zeros are equal but hash apart."""
+    """Literals for a test by hash: -0.0 and 0.0 are equal but have different hashes, so both are included."""
     return (*literals, -0.0) if any(isinstance(value, float) and value == 0 for value in literals) else literals
 
 

@@ -1,8 +1,8 @@
-"""Tests of a transform rewritten as tests of the column itself (spec: Partition Transforms).
+"""Rewrites tests of a transform as tests of its column (spec: Partition Transforms).
 
-A transform that keeps order cuts the values of a column into intervals, so a test of its results is a test of the
-column against the ends of intervals: ``day(t) = d`` asks for the times from the start of ``d`` to that of the next
-day. What is known about the column, and every rule for it, then serves the transform too.
+A transform that preserves order divides the values of a column into intervals, so a test of its results is a test of
+the column against the ends of intervals: ``day(t) = d`` matches the times from the start of ``d`` to the start of the
+next day. Statistics of the column can then be used for the transform too.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def over_column(node: BoundPredicate) -> Expr:
 
 
 def _prefix(column: BoundPredicate, length: int) -> Expr:
-    """A cut text starts with what the text starts with, unless that is longer than the cut."""
+    """A truncated text starts with the same prefix as the text, unless the prefix is longer than the width."""
     if len(str(column.literal)) <= length:
         return column
     return ALWAYS_FALSE if column.op is Op.STARTS_WITH else replace(column, op=Op.NOT_NULL, literals=())

@@ -1,7 +1,7 @@
 """Parses AND, OR, NOT and parentheses of a filter text; the conditions between them are parsed elsewhere.
 
-Filters made by programs nest hundreds of parentheses, more than a recursive parser survives. This one keeps its own
-stack and hands out only the atoms, the parts without logic (``a = 1``, ``b IN (1, 2)``), to be parsed one by one.
+Generated filters may nest hundreds of parentheses, more than a recursive parser can handle. This parser has its own
+stack and passes only the atoms, the parts without logic (``a = 1``, ``b IN (1, 2)``), to another parser.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _matching(tokens: list[Any], text: str) -> dict[int, int]:
 
 
 def _ends_operand(tokens: list[Any], index: int) -> bool:
-    """Whether an operand of the logic ends before this token."""
+    """Whether an operand of AND or OR ends before this token."""
     return index == len(tokens) or tokens[index].token_type in (TokenType.AND, TokenType.OR, TokenType.R_PAREN)
 
 

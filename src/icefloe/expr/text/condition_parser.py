@@ -62,7 +62,7 @@ _NO_COLUMN = "one side must be a column and the other a literal"
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Which functions are transforms for certain: those without ``system.`` (``bare``), and SQL's ``year``.
+    """Which functions are certainly transforms: those without ``system.`` (``bare``), and SQL's ``year``.
 
     The filters of a Spark session may call a function of its user that is named ``bucket``, and their ``year`` is that
     of the session's time zone.
@@ -74,7 +74,7 @@ class Functions:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The left side of a condition; ``first`` is taken off its literals, for SQL's years count from 0."""
+    """The left side of a condition; ``first`` is subtracted from its literals, because SQL's years count from 0."""
 
     term: str | TransformTerm
     first: int = 0
@@ -88,7 +88,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How to read what does not mean the same to everybody: local times, and functions."""
+    """How to read local times and function names, whose meaning depends on the source of the text."""
 
     localize: Localize
     functions: Functions
@@ -128,7 +128,7 @@ def _as_read(moment: dt.datetime) -> dt.datetime:
 
 
 def _localizer(zone: dt.tzinfo | None, time_zone: str) -> Localize:
-    """How to read local times of a zone; a ValueError where the zone does not say for certain."""
+    """Converts local times of a zone to UTC; ValueError if the result is not certain."""
 
     def localize(local: dt.datetime) -> dt.datetime:
         if zone is None:
@@ -210,7 +210,7 @@ def _condition(node: Any, reading: _Reading) -> Expr:
 
 
 def _has(node: Any, *parts: str) -> bool:
-    """Whether a condition says more than its list or its limits: IN a subquery or a column, BETWEEN SYMMETRIC."""
+    """Whether a condition has unsupported parts: IN a subquery or a column, BETWEEN SYMMETRIC."""
     return any(node.args.get(part) is not None for part in parts)
 
 

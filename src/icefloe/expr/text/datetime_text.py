@@ -1,8 +1,7 @@
-"""Dates, times and timestamps from text, strictly: what is not certain is refused, never guessed.
+"""Strictly parses dates, times and timestamps from text; ambiguous text is refused.
 
-A timestamp keeps whether it carried an offset: with one it is a moment (a datetime in UTC), without one it is a
-reading of a clock (a naive datetime), and the two are never converted into each other here. What a datetime cannot
-hold, digits beyond the microsecond, is kept in a ``Nanos``.
+A timestamp with an offset is an instant (a datetime in UTC), one without is a local time (a naive datetime); the two
+are never converted into each other here. A timestamp with digits beyond the microsecond is a ``Nanos``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Filters as text that ``parse_filter`` reads back as the same filter (spec: Scan Planning).
 
 The text is for people, logs and other programs of this library: names are quoted only where they must be, and literals
-keep their types. ``spark_sql.to_sql`` is for Spark instead, and spells out what depends on a session.
+keep their types. ``spark_sql.to_sql`` is for Spark, and does not depend on the session.
 """
 
 from __future__ import annotations

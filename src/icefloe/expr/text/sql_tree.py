@@ -1,9 +1,8 @@
-"""Conditions and values in SQL as trees of sqlglot, and the literals in them as Python values.
+"""Parses conditions and values in SQL with sqlglot, and converts literals to Python values.
 
-Literals are numbers, strings, typed literals, and casts around them.
-
-A number without suffix is an int or a Decimal, so that nothing is rounded before the column's type is known. What a
-TIMESTAMP without offset means depends on who wrote it, so the caller passes that in as ``localize``.
+Literals are numbers, strings, typed literals, and casts around them. A number without suffix is an int or a Decimal, so
+that nothing is rounded before the type of the column is known. The meaning of a TIMESTAMP without offset depends on its
+source, so the caller passes ``localize``.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _KIND = exp.DataType.Type
 _INTEGER_BITS = {_KIND.TINYINT: 8, _KIND.SMALLINT: 16, _KIND.INT: 32, _KIND.BIGINT: 64}
 _MOMENTS = (_KIND.TIMESTAMPTZ, _KIND.TIMESTAMPLTZ)
 _CLOCKS = (_KIND.TIMESTAMP, _KIND.TIMESTAMPNTZ)
-TRIPPED = (LookupError, AttributeError, TypeError)  # what comes of a call that lacks an argument, such as map('a')
+TRIPPED = (LookupError, AttributeError, TypeError)  # errors of sqlglot if a call lacks an argument, such as map('a')
 NOT_SQL = (SqlglotError, *TRIPPED)
 
 
 def sql_tree(text: str) -> Any:
-    """The tree of a text in the spelling of Spark; a ParseError too where the parser trips over it.
+    """The tree of a text in Spark SQL; ParseError also for other errors of the parser.
 
     >>> type(sql_tree("a + 1")).__name__
     'Add'
@@ -44,7 +43,7 @@ def sql_tree(text: str) -> Any:
 
 
 def sql_text(tree: Any) -> str:
-    """The beginning of what a tree was made of, for messages."""
+    """The beginning of the SQL text of a tree, for messages."""
     return str(tree.sql("spark", unsupported_level=ErrorLevel.IGNORE))[:200]
 
 

@@ -1,1 +1,1 @@
-"""SQL value expressions: the values that UPDATE sets and that MERGE tests and inserts, on Arrow and as Spark SQL."""
+"""SQL value expressions on Arrow columns: the values that UPDATE sets and that MERGE tests and inserts."""

@@ -1,4 +1,4 @@
-"""Assignments to fields of structs: ``at.city = 'Oslo'`` becomes a new value of the column ``at``.
+"""Converts assignments to fields of structs: ``at.city = 'Oslo'`` becomes a new value of the column ``at``.
 
 All assignments to fields of one column become one value. The other fields keep their values. A struct that was null
 becomes a struct whose other fields are null.

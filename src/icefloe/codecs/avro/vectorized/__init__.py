@@ -1,8 +1,8 @@
 """Avro records decoded into Arrow columns with numpy, without a Python object per record.
 
-Replaces fastavro for many records (decision 024). ``decode_together`` decodes records whose first texts begin alike, as
-those of manifests do. ``decode_side_by_side`` decodes any records that are in many blocks, as those of data files are.
-Both take decompressed blocks, and raise ``UnsupportedError`` for what fastavro has to read.
+Replaces fastavro for many records (decision 024). ``decode_together`` is for records whose first texts begin alike, as
+in manifests. ``decode_side_by_side`` is for records in many blocks, as in data files. Both take decompressed blocks,
+and raise ``UnsupportedError`` if fastavro must read them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What lanes have read, as numpy columns, until it becomes Arrow.
+"""Decoded values as numpy columns, which are converted to Arrow at the end.
 
-Texts and bytes stay where they are in the buffer until the end: only their places are kept, and Arrow copies them once.
+Texts and bytes stay in the buffer until then: columns have only their positions, and Arrow copies them once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Texts, bytes or fixed bytes, by their places in the buffer, which rise from row to row."""
+    """Texts, bytes or fixed bytes, by their positions in the buffer, which increase from row to row."""
 
     starts: Longs
     lengths: Longs

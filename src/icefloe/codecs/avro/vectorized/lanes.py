@@ -1,8 +1,8 @@
-"""Avro values at many positions of one buffer, read together with numpy: a lane is one position (Avro specification).
+"""Reads Avro values at many positions of one buffer with numpy; a lane is one position (Avro specification).
 
-A lane that runs past the end of the buffer is dead: its position stays past the end, and whatever is read there has
-no meaning. Nothing is read outside of the buffer, and work is bounded by its size: lanes that are no records may
-overlap, so without a bound a few megabytes could keep them busy for hours.
+A lane that runs past the end of the buffer is dead: its position stays past the end, and values read there have no
+meaning. Nothing is read outside the buffer. Lanes that do not start at a record may overlap, so the number of steps is
+bounded by the size of the buffer: without a bound, a few megabytes could take hours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SMALL: Longs = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(_CONTINUES
 
 
 class Source:
-    """A buffer that lanes read from; it ends with ``PADDING``, which is no part of the data."""
+    """A buffer for lanes; it ends with ``PADDING``, which is not part of the data."""
 
     def __init__(self, padded: bytes) -> None:
         self.padded = padded
@@ -56,7 +56,7 @@ class Source:
         return cls(b"".join([*blocks, PADDING])), ends
 
     def _from_anywhere(self, dtype: str) -> npt.NDArray[Any]:
-        """A value of fixed width from every position; numpy reads it although it is not aligned."""
+        """The values of a fixed width at every position, aligned or not."""
         shape = np.dtype(dtype)
         return np.ndarray((len(self.padded) - shape.itemsize,), shape, self.data, strides=(1,))
 

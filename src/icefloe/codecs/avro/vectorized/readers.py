@@ -1,7 +1,6 @@
-"""Readers of Avro values, one for each type: they move many lanes at once (spec: Appendix A, Avro).
+"""Readers of Avro values, one for each type, each for many lanes at once (spec: Appendix A, Avro).
 
-Types that files of the format do not use have no reader: ``UnsupportedError`` makes the caller read the records in
-order.
+Types that Iceberg files do not use have no reader: ``UnsupportedError`` makes the caller read the records in order.
 """
 
 from __future__ import annotations
@@ -92,11 +91,11 @@ class Text(Reader):
     is_text: bool
 
     def skip(self, source: Source, at: Longs) -> Longs:
-        """Behind the bytes."""
+        """The positions after the bytes."""
         return source.slices(at)[2]
 
     def read(self, source: Source, at: Longs, wanted: Any) -> tuple[Any, Longs]:
-        """The places of the bytes."""
+        """The positions of the bytes."""
         starts, lengths, at = source.slices(at)
         return Slices(starts, lengths), at
 
@@ -161,7 +160,7 @@ class Record(Reader):
     fields: tuple[tuple[str, Reader], ...]
 
     def skip(self, source: Source, at: Longs) -> Longs:
-        """Behind the last field."""
+        """The positions after the last field."""
         for _, reader in self.fields:
             at = reader.skip(source, at)
         return at
@@ -200,8 +199,8 @@ class _Array(Reader):
             parts.append((lanes, counts[lanes].copy(), column))
             counts[lanes] += 1
         if len(parts) == 0:
-            nobody = np.zeros(0, np.int64)
-            return Lists(counts, self.items.read(source, nobody, wanted.value_type)[0]), at
+            no_lanes = np.zeros(0, np.int64)
+            return Lists(counts, self.items.read(source, no_lanes, wanted.value_type)[0]), at
         starts = np.cumsum(counts) - counts
         placed: list[Part] = [(starts[lanes] + item, column) for lanes, item, column in parts]
         return Lists(counts, gathered(placed, int(counts.sum()))), at
@@ -213,7 +212,7 @@ class _Array(Reader):
             case _:
                 raise UnsupportedError("pairs of another form")
         at = at.copy()
-        everyone = np.arange(len(at))
+        all_rows = np.arange(len(at))
         parts: dict[int, list[Part]] = {}
         for lanes in self._steps(source, at):
             keys, here = source.numbers(at[lanes])
@@ -224,30 +223,30 @@ class _Array(Reader):
                 at[lanes] = value.skip(source, here)
                 continue
             column, at[lanes] = value.read(source, here, wanted.value)
-            rows = everyone[lanes]
+            rows = all_rows[lanes]
             for key in wanted_keys:
                 mine = _ALL if alike else np.flatnonzero(keys == key)
                 parts.setdefault(key, []).append((rows[mine], column if alike else column.take(mine)))
         return ByKey({key: gathered(parts[key], len(at)) for key in sorted(parts)}), at
 
     def _steps(self, source: Source, at: Longs, *, jump: bool = False) -> Iterator[Lanes]:
-        """The lanes that have another item, as often as there are any; who reads the item moves ``at``.
+        """In each step, the lanes that have another item; the caller moves ``at`` past the item.
 
-        A block of items may say its size in bytes, for those who ``jump`` over it.
+        With ``jump``, blocks of items that record their size in bytes are skipped.
         """
         rows = np.arange(len(at))
         while len(rows) > 0:
             source.spend(len(rows))
             left, at[rows] = source.numbers(at[rows])
-            # A count beyond the buffer also kills the least of all numbers, which has no absolute value.
+            # Counts beyond the buffer are invalid, among them the lowest number, which has no absolute value.
             wild = (left > source.end) | (left < -source.end)
             if wild.any():
                 at[rows[wild]] = source.dead
                 left[wild] = 0
             sized = left < 0
             if sized.any():
-                sizes, behind = source.numbers(at[rows[sized]])
-                at[rows[sized]] = source.jumped(behind, sizes) if jump else behind
+                sizes, after = source.numbers(at[rows[sized]])
+                at[rows[sized]] = source.jumped(after, sizes) if jump else after
             rows, left = rows[left != 0], left[left != 0]
             items = np.maximum(left, 0) if jump else np.abs(left)
             stepping = rows[items > 0]
@@ -262,7 +261,7 @@ class _Array(Reader):
 
     @staticmethod
     def _with_item(source: Source, at: Longs, rows: Longs, left: Longs, step: int) -> Lanes:
-        """The lanes alive that have an item at a step of their blocks."""
+        """The lanes that are not dead and have an item at this step of their block."""
         if left.min() <= step:
             rows = rows[left > step]
         source.spend(len(rows))
@@ -298,7 +297,7 @@ def reader_of(schema: Any) -> Reader:
         case {"type": "array", "items": items}:
             reader = reader_of(items)
             if _takes_nothing(reader):
-                raise UnsupportedError("arrays of nothing")
+                raise UnsupportedError("arrays of items without bytes")
             return _Array(reader)
         case {"type": "fixed", "size": int(size)} if size > 0:
             return _FixedBytes(size)
@@ -311,7 +310,7 @@ def reader_of(schema: Any) -> Reader:
 
 
 def _takes_nothing(reader: Reader) -> bool:
-    """Whether values of a type take no bytes, so that an array could claim any number of them."""
+    """Whether values of a type take no bytes, so that an array could have any number of them."""
     match reader:
         case Record(fields):
             return all(_takes_nothing(inner) for _, inner in fields)

@@ -1,4 +1,4 @@
-"""The stripes of an ORC file and their statistics, from the last bytes of the file.
+"""Reads the stripes of an ORC file and their statistics from the end of the file.
 
 Replaces an ORC library with generated protocol buffers (decision 024): Arrow reads the rows of stripes but reports
 neither their row counts nor their statistics. ``read_stripes`` is the only entry point.

@@ -1,4 +1,4 @@
-"""Protocol buffer messages, in which ORC files describe themselves, and the blocks in which they are compressed."""
+"""Decodes the protocol buffer messages in ORC footers, and the blocks in which they are compressed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def number_of(message: Message, number: int) -> int:
 
 
 def bytes_of(message: Message, number: int) -> bytes:
-    """The bytes of a field that is there; never ``bytes(value)``, which makes as many zeros as a number says."""
+    """The bytes of a field that is present; CorruptFile if it is a number."""
     value = message[number][-1]
     if not isinstance(value, bytes):
         raise CorruptFile(f"field {number} of a message in the ORC file is only a number")

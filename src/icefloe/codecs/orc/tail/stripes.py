@@ -1,7 +1,7 @@
 """ORC footers: the stripes of a file and their statistics (spec: Appendix A, ORC).
 
-Arrow reads the rows of ORC files but reports neither the row count of a stripe nor its statistics. Both are in the last
-bytes of the file, as protocol buffers. Few of their messages are needed, so they are decoded here.
+Arrow reads the rows of ORC files but reports neither the row count of a stripe nor its statistics. Both are at the end
+of the file, as protocol buffers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class OrcColumn:
     """One column of one stripe: how many values are not null, and bounds that no value exceeds.
 
     Bounds of integers, dates (days) and times are ints, of timestamps ints of milliseconds, of floating-point numbers
-    floats, of decimals and text bytes of UTF-8, of booleans bools. ``no_nans`` is true if there is proof of it.
+    floats, of decimals and text bytes of UTF-8, of booleans bools. ``no_nans`` is true if the column certainly has no
+    NaN.
     """
 
     values: int | None = None
@@ -88,7 +89,7 @@ def _stripes(read: ReadRange, size: int, limits: Limits) -> tuple[OrcStripe, ...
 
 
 def _column(message: Message) -> OrcColumn:
-    """The statistics of a column, from the one kind of bounds that its type has."""
+    """The statistics of a column, with the bounds of its type."""
     values = number_of(message, 1) if 1 in message else None
     for number, read in _BOUNDS.items():
         if number in message:
@@ -107,7 +108,7 @@ def _zigzag(value: int) -> int:
 
 
 def _doubles(message: Message) -> tuple[float | None, float | None, bool]:
-    """Bounds of floating-point numbers, if there is proof that none is NaN: writers lose values beside one."""
+    """Bounds of floating-point numbers, if certainly none is NaN: bounds of writers are wrong if there is one."""
     numbers = [struct.unpack("<d", bytes_of(message, n))[0] if n in message else math.nan for n in (1, 2, 3)]
     return (numbers[0], numbers[1], True) if not any(math.isnan(n) for n in numbers) else (None, None, False)
 

@@ -1,4 +1,4 @@
-"""Where the pages of a Parquet file are, what they hold, and footers for files of copied pages.
+"""Page indexes of Parquet files, and footers for files of copied pages.
 
 Replaces a Thrift library and a second Parquet reader (decision 024): Arrow neither exposes the page index nor reads
 ranges of rows. ``ParquetTail`` reads a footer, ``decode_pages`` and ``decode_page_bounds`` an index, and

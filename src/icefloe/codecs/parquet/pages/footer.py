@@ -1,8 +1,7 @@
-"""Parquet footers: where the pages are, and footers for files of copied pages (spec: Appendix A, Parquet).
+"""Reads page indexes from Parquet footers, and writes footers for files of copied pages (spec: Appendix A, Parquet).
 
-Arrow reads footers, but of the page index it only reports whether there is one, and it decodes whole column chunks.
-A file that has just some pages of another one is all that it takes to have it decode no more than those: its pages are
-copied as they are, and its footer is that of the other file with other places in it.
+Arrow does not read page indexes, and decodes whole column chunks. To decode only some pages, they are copied unchanged
+into a new file, whose footer is that of the old file with other offsets.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class ParquetTail:
         self._described: dict[tuple[int, int], Message] = {}
 
     def _description(self, group: int, leaf: int) -> Message:
-        """What a column chunk says of itself."""
+        """The metadata of a column chunk."""
         if (group, leaf) not in self._described:
             self._described[group, leaf] = self._chunk(group, leaf).message(_CHUNK)
         return self._described[group, leaf]
@@ -123,21 +122,21 @@ class ParquetTail:
         return chunks[leaf]
 
     def pages_at(self, group: int, leaf: int) -> Range | None:
-        """Where the file says which pages a column chunk has."""
+        """The byte range of the offset index of a column chunk, which lists its pages."""
         return _place(self._chunk(group, leaf), _PAGES_AT, _PAGES_LENGTH)
 
     def bounds_at(self, group: int, leaf: int) -> Range | None:
-        """Where the file says what the pages of a column chunk hold."""
+        """The byte range of the column index of a column chunk, which has the bounds of its pages."""
         return _place(self._chunk(group, leaf), _BOUNDS_AT, _BOUNDS_LENGTH)
 
     def dictionary(self, group: int, leaf: int, first_page: int) -> Range:
-        """Where the dictionary is that the pages of a column chunk refer to; an empty range if there is none."""
+        """The byte range of the dictionary of a column chunk; empty if it has none."""
         chunk = self._description(group, leaf)
         at = chunk.number(_DICTIONARY_AT) if _DICTIONARY_AT in chunk else 0
         return (at, first_page) if 0 < at < first_page else (first_page, first_page)
 
     def stored(self, group: int, leaf: int) -> Range:
-        """Where a column chunk is."""
+        """The byte range of a column chunk."""
         chunk = self._description(group, leaf)
         begin = chunk.number(_DATA_AT)
         if _DICTIONARY_AT in chunk and 0 < chunk.number(_DICTIONARY_AT) < begin:
@@ -183,7 +182,7 @@ class ParquetTail:
 
 
 def _place(chunk: Message, at: int, length: int) -> Range | None:
-    """Bytes of this file; none if it does not have them, or they are in another file or encrypted."""
+    """A byte range of this file; None if it is not recorded, in another file, or encrypted."""
     if at not in chunk or length not in chunk or _PATH in chunk or _CRYPTO in chunk:
         return None
     return chunk.number(at), chunk.number(at) + chunk.number(length)
@@ -208,7 +207,7 @@ def decode_pages(data: bytes, *, rows: int, within: Range) -> Pages | None:
 
 
 def decode_page_bounds(data: bytes, *, pages: int) -> PageBounds | None:
-    """What the pages of a column chunk hold; none if that is not said of so many pages."""
+    """The bounds of the pages of a column chunk; None if the index is for another number of pages."""
     index = Message(data)
     nulls = index.flags(_NULL_PAGES)
     lowers, uppers = index.texts(_LOWERS), index.texts(_UPPERS)
@@ -219,7 +218,7 @@ def decode_page_bounds(data: bytes, *, pages: int) -> PageBounds | None:
 
 
 def read_page_header(data: bytes, start: int = 0) -> PageHeader:
-    """What a data page says of itself, where it begins."""
+    """The header of the data page that begins at ``start``."""
     header = Message(data, start)
     for id_, encoding in _PAGE_HEADERS.items():
         if id_ in header:

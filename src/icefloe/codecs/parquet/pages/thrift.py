@@ -1,7 +1,7 @@
-"""Messages of Thrift's compact protocol, in which Parquet files describe themselves (spec: Appendix A, Parquet).
+"""Messages of Thrift's compact protocol, the encoding of Parquet footers (spec: Appendix A, Parquet).
 
-A message is walked once for where its fields are, and a field is decoded when it is asked for: of a footer of thousands
-of columns, a few are. Fields can also be copied as they are into a message that is written.
+The positions of the fields of a message are found in one pass, and a field is decoded on access: of a footer with
+thousands of columns, few are read. Fields can also be copied unchanged into a new message.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
             if header < 16:
                 at = _skipped(data, at, SHORT, depth)
             inner = header & 15
-            if inner in _NUMBERS:  # most fields are, and a call takes longer than they do
+            if inner in _NUMBERS:  # most fields are numbers, and a call would take longer than skipping one
                 while data[at] > 127:
                     at += 1
                 at += 1
