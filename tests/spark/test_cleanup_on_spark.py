@@ -133,7 +133,7 @@ def test_locations_are_compared_by_their_spelling_as_in_this_process(spark, tmp_
             names = [name for name in names if not plain or name.startswith("file:///wh/t/")]
             files = files_at(names, Kind.DATA)
             sets.append(ReferencedFiles(store=store, table_location="file:///wh/t", files=files))
-        here, there = (engine_for(where).subtract_files(*sets) for where in (None, spark))
+        here, there = (engine_for(where).file_sets.subtract(*sets) for where in (None, spark))
         assert there.files.equals(here.files)
         assert 0 < here.files.num_rows < len(sets[0].files)
         assert set(there.similar.to_pylist()) <= set(here.similar.to_pylist())
@@ -165,7 +165,7 @@ def test_a_kept_file_that_may_be_one_to_delete_is_refused_as_in_this_process(spa
     ]
     for where in (None, spark):
         with pytest.raises(UnsupportedError, match="othing was deleted"):
-            check_no_alias(engine_for(where).subtract_files(*sets), location)
+            check_no_alias(engine_for(where).file_sets.subtract(*sets), location)
 
 
 def test_unreadable_manifests_stop_an_expiry_if_they_are_kept_and_are_skipped_if_not(spark, tmp_path, caplog):

@@ -11,7 +11,7 @@ import pytest
 
 import icefloe
 from icefloe.cli.verb import ExitCode
-from icefloe.engines.spark import engine as spark_engine
+from icefloe.engines.spark.read.file_sets import SparkFileSets
 from support.command_line import CommandLine
 
 FUTURE = "2100-01-01T00:00:00+00:00"
@@ -33,13 +33,13 @@ def many(run: CommandLine) -> icefloe.Table:
 
 @pytest.mark.spark
 def test_expire_on_spark_shows_the_plan_of_this_process_and_executes_it(run, many, spark, monkeypatch):
-    calls, subtract = [], spark_engine.subtract_files
+    calls, subtract = [], SparkFileSets.subtract
 
     def counted(*given, **more):
         calls.append(1)
         return subtract(*given, **more)
 
-    monkeypatch.setattr(spark_engine, "subtract_files", counted)
+    monkeypatch.setattr(SparkFileSets, "subtract", counted)
     verb = ("expire", "shop.many", "--older-than", FUTURE)
     here = run(*verb, "-o", "json")
     assert calls == []

@@ -5,7 +5,7 @@ It writes files and returns their manifest entries, or returns the positions of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,14 +17,13 @@ from icefloe.codecs.puffin.theta_sketch import ThetaSketch
 from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
-from icefloe.engines.file_sets import FileWork, ListedFolder, ReferencedFiles, Unreferenced
+from icefloe.engines.file_sets import FileSets
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.formats.importing.folder import ImportedFolder
-from icefloe.io.file_io import FileIO
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.progress import Progress
@@ -99,6 +98,11 @@ class Engine(Protocol):
     @property
     def summary(self) -> Mapping[str, str]:
         """Keys for the summaries of snapshots that say who wrote them."""
+        ...
+
+    @property
+    def file_sets(self) -> FileSets:
+        """What maintenance does with whole sets of files."""
         ...
 
     def row_schema(self, rows: Any, schema: Schema) -> tuple[Any, pa.Schema]:
@@ -218,22 +222,4 @@ class Engine(Protocol):
 
     def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
         """Write the updated and the inserted rows of a merge to new data files."""
-        ...
-
-    def subtract_files(self, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool = True) -> Unreferenced:
-        """The files of one set that are not in the other, however their locations are spelled.
-
-        With ``check``, the result has what shows whether a file may be a kept one under another name.
-        """
-        ...
-
-    def unreferenced_files(self, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
-        """The files of a folder that may be orphans and are not kept; ``kept`` is called after the folder was listed.
-
-        Of the kept files, only those are compared by similar names that are not listed.
-        """
-        ...
-
-    def work_on_files(self, work: FileWork, io: FileIO, files: pa.Table) -> Iterator[pa.Table]:
-        """The results of work on the rows of a table of files, such as their entries, in order."""
         ...

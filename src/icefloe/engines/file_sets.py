@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -176,6 +176,28 @@ class Unreferenced:
     folders: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     listed: int = 0  # files of a folder that may be orphans, referenced or not
     problems: tuple[str, ...] = ()  # why leaves of the first set were left out
+
+
+class FileSets(Protocol):
+    """What maintenance does with whole sets of files of a table, in this process or on Spark."""
+
+    def subtract(self, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool = True) -> Unreferenced:
+        """The files of one set that are not in the other, however their locations are spelled.
+
+        With ``check``, the result has what shows whether a file may be a kept one under another name.
+        """
+        ...
+
+    def unreferenced(self, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
+        """The files of a folder that may be orphans and are not kept; ``kept`` is called after the folder was listed.
+
+        Of the kept files, only those are compared by similar names that are not listed.
+        """
+        ...
+
+    def work_on(self, work: FileWork, io: FileIO, files: pa.Table) -> Iterator[pa.Table]:
+        """The results of work on the rows of a table of files, such as their entries, in order."""
+        ...
 
 
 def entry_files(entries: pa.Table) -> pa.Table:

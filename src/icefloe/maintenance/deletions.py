@@ -164,7 +164,7 @@ class StillFree:
         if base.pointer == self.checked or files.num_rows == 0:
             return files
         named = ReferencedFiles(store=base.store, table_location=base.metadata.location, files=files)
-        free = self._engine.subtract_files(named, referenced_files(base), check=False)
+        free = self._engine.file_sets.subtract(named, referenced_files(base), check=False)
         self.checked = base.pointer
         return free.files
 

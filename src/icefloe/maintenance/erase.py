@@ -217,9 +217,9 @@ def _looked_up(base: Base, freed: pa.Array, engine: Engine) -> tuple[tuple[str, 
     """
     folder = base.metadata.location.rstrip("/")
     named = ReferencedFiles(store=base.store, table_location=folder, files=files_at(freed.to_pylist(), Kind.DATA))
-    free = one_array(engine.subtract_files(named, referenced_files(base), check=False).files["location"])
+    free = one_array(engine.file_sets.subtract(named, referenced_files(base), check=False).files["location"])
     listing = ListedFolder(io=base.store.io, folder=folder, table_location=folder)
-    left = engine.unreferenced_files(listing, lambda: referenced_files(base)).files["location"]
+    left = engine.file_sets.unreferenced(listing, lambda: referenced_files(base)).files["location"]
     unlisted = free.filter(pc.invert(listing.may_be_orphan(free)))  # by their names; these are never orphans
     hidden = [location for location in unlisted.to_pylist() if base.store.io.exists(location)]
     there = pc.or_(is_among(free, left, folder), pc.is_in(free, value_set=pa.array(hidden, pa.string())))

@@ -293,7 +293,7 @@ def _storage_figures(base: Base, engine: Engine) -> dict[str, object]:
     """The files in the table's folder that nothing references."""
     folder = base.metadata.location.rstrip("/")
     listing = ListedFolder(io=base.store.io, folder=folder, table_location=folder)
-    others = engine.unreferenced_files(listing, lambda: referenced_files(base, hidden=True)).files
+    others = engine.file_sets.unreferenced(listing, lambda: referenced_files(base, hidden=True)).files
     return {"unreferenced_files": others.num_rows, "unreferenced_bytes": total(others, "bytes")}
 
 

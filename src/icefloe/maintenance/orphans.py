@@ -230,7 +230,7 @@ def _find(table: TablePointer, engine: Engine, folder: str, cutoff: int) -> _Fou
 
     def found_after(before: Base) -> Unreferenced:
         listing = ListedFolder(io=before.store.io, folder=folder, table_location=before.metadata.location)
-        return engine.unreferenced_files(listing, kept)
+        return engine.file_sets.unreferenced(listing, kept)
 
     found = on_newest(table, found_after)
     base = loaded[-1]

@@ -115,7 +115,7 @@ def freed_files(before: Base, after: Base, engine: Engine) -> tuple[pa.Table, tu
     for location in trees.leaves.keys() & kept.leaves.keys():
         if len(kept.dead[location] - trees.dead[location]) == 0:
             del trees.leaves[location]  # all that it has there is live in a retained snapshot
-    freed = engine.subtract_files(
+    freed = engine.file_sets.subtract(
         trees.referenced(before, _of_metadata(before), skip_unreadable=True, kept=False),
         kept.referenced(after, _of_metadata(after), skip_unreadable=False, kept=True),
     )

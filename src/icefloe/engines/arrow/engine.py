@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from icefloe.engines.arrow.change.update import write_updated
 from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.changes import read_changes
 from icefloe.engines.arrow.read.distinct_values import distinct_sketches
-from icefloe.engines.arrow.read.file_sets import subtract_files, unreferenced_files
+from icefloe.engines.arrow.read.file_sets import ArrowFileSets
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.rewrite import rewrite_rows
 from icefloe.engines.arrow.write.write import write_rows
@@ -28,7 +28,6 @@ from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
-from icefloe.engines.file_sets import FileWork, ListedFolder, ReferencedFiles, Unreferenced
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
 from icefloe.env import Env
@@ -36,7 +35,6 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.expr.value.expressions import Value, parse_value
 from icefloe.formats.importing.folder import ImportedFolder, folder_rows
-from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import as_table, conform
 from icefloe.model.entries import empty
 from icefloe.model.schema.schema import Schema
@@ -51,6 +49,11 @@ class ArrowEngine:
     def summary(self) -> Mapping[str, str]:
         """Nothing is added to summaries."""
         return {}
+
+    @property
+    def file_sets(self) -> ArrowFileSets:
+        """Sets of files as columns in memory."""
+        return ArrowFileSets()
 
     def row_schema(self, rows: Any, schema: Schema) -> tuple[pa.Table | pa.RecordBatchReader, pa.Schema]:
         """Rows as a table or stream, and their schema."""
@@ -163,15 +166,3 @@ class ArrowEngine:
     def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
         """Write the updated and the inserted rows to new data files."""
         return write_merged(files, source.prepared, matches)
-
-    def subtract_files(self, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool = True) -> Unreferenced:
-        """The files of one set that are not in the other; both are held in memory."""
-        return subtract_files(files, kept, check=check)
-
-    def unreferenced_files(self, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
-        """The files of a folder that are not kept; the listing and the kept files are held in memory."""
-        return unreferenced_files(listing, kept)
-
-    def work_on_files(self, work: FileWork, io: FileIO, files: pa.Table) -> Iterator[pa.Table]:
-        """The results of work on files, one after the other."""
-        return work(io, files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -16,7 +16,6 @@ from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.changes import ChangeKeys
 from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
-from icefloe.engines.file_sets import FileWork, ListedFolder, ReferencedFiles, Unreferenced
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
 from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of, tested_columns
@@ -30,8 +29,7 @@ from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, up
 from icefloe.engines.spark.change.values import with_short_aliases
 from icefloe.engines.spark.read.changes import read_changes
 from icefloe.engines.spark.read.distinct_values import distinct_sketches
-from icefloe.engines.spark.read.file_sets import subtract_files, unreferenced_files
-from icefloe.engines.spark.read.file_work import work_on_files
+from icefloe.engines.spark.read.file_sets import SparkFileSets
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
 from icefloe.engines.spark.schema import arrow_frame
@@ -45,7 +43,6 @@ from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value, value_text
 from icefloe.expr.value.nodes import SparkText
 from icefloe.formats.importing.folder import ImportedFolder
-from icefloe.io.file_io import FileIO
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
@@ -65,6 +62,11 @@ class SparkEngine:
         """Spark, its version and the application, by the keys of Apache Iceberg."""
         application = str(self._spark.sparkContext.applicationId)
         return {"engine-name": "spark", "engine-version": str(self._spark.version), "spark.app.id": application}
+
+    @property
+    def file_sets(self) -> SparkFileSets:
+        """Sets of files as DataFrames."""
+        return SparkFileSets(self._spark)
 
     def row_schema(self, rows: Any, schema: Schema) -> tuple[DataFrame, pa.Schema]:
         """The DataFrame, and its schema in Arrow's types."""
@@ -177,18 +179,6 @@ class SparkEngine:
     def write_merged(self, files: PlannedFiles, source: MergeSource, matches: MergeMatches) -> MergedRows:
         """Write the updated and the inserted rows to new data files."""
         return write_merged(files, matches)
-
-    def subtract_files(self, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool = True) -> Unreferenced:
-        """The files of one set that are not in the other; leaves are read by tasks, and joins compare locations."""
-        return subtract_files(self._spark, files, kept, check=check)
-
-    def unreferenced_files(self, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
-        """The files of a folder that are not kept; tasks list it, and joins compare locations."""
-        return unreferenced_files(self._spark, listing, kept)
-
-    def work_on_files(self, work: FileWork, io: FileIO, files: pa.Table) -> Iterator[pa.Table]:
-        """The results of work on files, which tasks do."""
-        return work_on_files(self._spark, work, io, files)
 
 
 def _frame(rows: Any) -> DataFrame:

@@ -60,7 +60,7 @@ class RowChecks:
         )
         new = _without(view.of(ContentType.DATA), self._seen)
         done = 0
-        for report in self._engine.work_on_files(checks, self._store.io, new):
+        for report in self._engine.file_sets.work_on(checks, self._store.io, new):
             done += report.num_rows
             self._progress(done, new.num_rows, "data files read")
             yield from self._reported(report)

@@ -1,4 +1,4 @@
-"""Subtracts sets of files of a table on Spark: tasks read leaves and list folders, joins compare locations.
+"""Sets of files of a table on Spark: tasks read leaves and list folders, joins compare locations.
 
 The driver gets the files that are left, not those that are kept. Two locations are one file if their canonical forms
 are equal (``model/location_columns.py``), so tasks compute this form, and Spark joins by it.
@@ -21,6 +21,7 @@ from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.engines.file_sets import (
     LISTED,
     REFERENCED,
+    FileWork,
     LeafFiles,
     ListedFolder,
     ReferencedFiles,
@@ -29,9 +30,11 @@ from icefloe.engines.file_sets import (
 )
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.failures import marking, translated
+from icefloe.engines.spark.read.file_work import work_on_files
 from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.storage import TaskStorage, task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
+from icefloe.io.file_io import FileIO
 from icefloe.model.columns import one_array
 from icefloe.model.location_columns import canonical, file_names
 from icefloe.model.locations import FILE, parse_location
@@ -61,26 +64,37 @@ _COLUMNS = pa.schema(
 )
 
 
-def subtract_files(spark: SparkSession, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool) -> Unreferenced:
-    """The files of one set that are not in the other."""
-    with ExitStack() as until, translated():
-        others = _locations(_referenced(spark, kept))
-        others = keep_rows(others, until) if check else others  # they are compared once more
-        rest = _without(_referenced(spark, files), others)
-        return _result(spark, rest, REFERENCED, others if check else None, kept.table_location)
+class SparkFileSets:
+    """Sets of files as DataFrames of a session."""
 
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-def unreferenced_files(spark: SparkSession, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
-    """The files of a folder that may be orphans and are not kept."""
-    with ExitStack() as until, translated():
-        # Listed now and once: a later listing has files of commits that the state of the table does not have.
-        listed = keep_rows(_listed(spark, listing), until, is_deterministic=False)
-        own = listed.where("may_be_orphan")
-        count = own.count()
-        referenced = kept()
-        others = keep_rows(_locations(_referenced(spark, referenced)), until)
-        missing = _without(others, listed)
-        return _result(spark, _without(own, others), LISTED, missing, referenced.table_location, listed=count)
+    def subtract(self, files: ReferencedFiles, kept: ReferencedFiles, *, check: bool = True) -> Unreferenced:
+        """The files of one set that are not in the other."""
+        spark = self._spark
+        with ExitStack() as until, translated():
+            others = _locations(_referenced(spark, kept))
+            others = keep_rows(others, until) if check else others  # they are compared twice
+            rest = _without(_referenced(spark, files), others)
+            return _result(spark, rest, REFERENCED, others if check else None, kept.table_location)
+
+    def unreferenced(self, listing: ListedFolder, kept: Callable[[], ReferencedFiles]) -> Unreferenced:
+        """The files of a folder that may be orphans and are not kept."""
+        spark = self._spark
+        with ExitStack() as until, translated():
+            # Listed now and once: a later listing has files of commits that the state of the table does not have.
+            listed = keep_rows(_listed(spark, listing), until, is_deterministic=False)
+            own = listed.where("may_be_orphan")
+            count = own.count()
+            referenced = kept()
+            others = keep_rows(_locations(_referenced(spark, referenced)), until)
+            missing = _without(others, listed)
+            return _result(spark, _without(own, others), LISTED, missing, referenced.table_location, listed=count)
+
+    def work_on(self, work: FileWork, io: FileIO, files: pa.Table) -> Iterator[pa.Table]:
+        """The results of work on files, which tasks do."""
+        return work_on_files(self._spark, work, io, files)
 
 
 def _referenced(spark: SparkSession, files: ReferencedFiles) -> DataFrame:
