@@ -6,13 +6,18 @@ from contextlib import ExitStack
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.row_operations import row_operations
+from icefloe.engines.spark.change.source_keys import key_filter, keys_of_join, rows_with_keys
 from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Expr
+from icefloe.expr.filter.row_filter import to_sql
 from icefloe.model.metadata.snapshots import SummaryKey
+from icefloe.model.schema.schema import Schema
 from icefloe.rows.replacement import DELETES, MERGES, UPDATES
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import CanDelete, ChangeRows, DeleteRows
@@ -54,9 +59,10 @@ class RowChangeCalls:
         """Commit what Spark has decided about the rows of a table, which it read in the state of the handle."""
         loaded = self._loads.find(call.handle)
         with ExitStack() as until:
-            frame = _joined_rows(passed, until) if call.has_join else frame_of(passed)
+            schema = loaded.at.schema
+            frame = _joined_rows(passed, schema, until) if call.has_join else frame_of(passed)
             found = until.enter_context(
-                row_operations(frame, table_rows=_rows(loaded), is_deterministic=call.is_deterministic)
+                row_operations(frame, schema, table_rows=_rows(loaded), is_deterministic=call.is_deterministic)
             )
             commit_found_rows(
                 loaded.table,
@@ -65,15 +71,23 @@ class RowChangeCalls:
                 SparkEngine(frame.sparkSession),
                 _KINDS[call.command],
                 branch=branch_of(loaded),
-                read=self._filters.take(call.operation, loaded.at.schema),
+                read=self._filters.take(call.operation, schema),
                 depends_on_kept_rows=call.depends_on_kept_rows,
             )
 
 
-def _joined_rows(join: Any, until: ExitStack) -> DataFrame:
+def _joined_rows(join: Any, schema: Schema, until: ExitStack) -> DataFrame:
     """The rows of a join with a source, which is evaluated once: its keys decide which files of the table are read."""
-    source = keep_rows(frame_of(join.source()), until)
-    return frame_of(join.rows(source._jdf))
+    keys = keys_of_join(join.join(), join.columns(), join.sourceColumns(), schema)
+    table, source = frame_of(join.target()), frame_of(join.source())
+    if len(keys) > 0:
+        kept = keep_rows(source, until)
+        source = frame_of(join.kept(kept._jdf))
+        filter_ = bind(key_filter(source, keys), schema)
+        source = frame_of(join.kept(kept._jdf))  # its size is known now
+        table = table.where(F.expr(to_sql(filter_)))
+        table = rows_with_keys(table, source, keys) if join.isOuter() else table
+    return frame_of(join.rows(table._jdf, source._jdf))
 
 
 def _filter(loaded: LoadedTable, call: CanDelete | DeleteRows) -> Expr:

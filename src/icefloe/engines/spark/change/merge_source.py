@@ -1,7 +1,7 @@
 """The source of a merge on Spark: evaluated once, its texts analysed, and a filter for the rows that it may change.
 
 Spark optimises the join of the table with the source, which is not run. What it pushes down to the table prunes files.
-So do the keys of the source, where the table's side of an equality is a plain column.
+So do the keys of the source.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,26 +19,18 @@ from pyspark.sql import types as st
 from icefloe.engines.engine import MergeSource
 from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.spark.change.conditions import (
-    conjuncts_of,
-    implied_filter,
-    not_understood,
-    references,
-    unread_table,
-)
+from icefloe.engines.spark.change.conditions import implied_filter, not_understood, unread_table
 from icefloe.engines.spark.change.kept_rows import keep_rows
+from icefloe.engines.spark.change.source_keys import Key, key_filter, keys_of_join
 from icefloe.engines.spark.change.values import Assignments, check_condition, column_of, text_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.write.conform import fitted, quoted
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, Op, Predicate, conjunction, disjunction
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, disjunction
 from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Node, Reference, SparkText, walk
-from icefloe.model.schema.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
+from icefloe.model.schema.types import Field
 
-_LISTED_KEYS = 100  # a filter lists the keys of so many rows; of more it has the least and the greatest
-_RANGED = frozenset({INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
-_UNCOMPARABLE = (st.MapType, st.VariantType)
 HAS_SOURCE = "_icefloe_has_source"
 
 
@@ -60,19 +51,15 @@ class SparkSource:
         self.plan = plan
         self._persisted = persisted
         self.rows = self.keep(rows)
+        self.aliased = self.rows.withColumn(HAS_SOURCE, F.lit(True)).alias(SOURCE)  # as texts name them
         self._table = unread_table(spark, plan.schema).alias(TARGET)
-        self.joined = self._analysed_join()
-        frames = {When.MATCHED: self.joined, When.NOT_MATCHED: self.aliased, When.NOT_MATCHED_BY_SOURCE: self._table}
+        self._joined = self._analysed_join()
+        frames = {When.MATCHED: self._joined, When.NOT_MATCHED: self.aliased, When.NOT_MATCHED_BY_SOURCE: self._table}
         self.clauses = tuple(self._clause(number, clause, frames) for number, clause in enumerate(plan.clauses))
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """The frame, evaluated once and kept in memory or on disk for the duration of the merge."""
         return keep_rows(frame, self._persisted)
-
-    @property
-    def aliased(self) -> DataFrame:
-        """The rows as texts name them, with the column ``HAS_SOURCE``."""
-        return self.rows.withColumn(HAS_SOURCE, F.lit(True)).alias(SOURCE)
 
     @property
     def condition(self) -> Column:
@@ -120,71 +107,25 @@ class SparkSource:
         return next(field for field in self.plan.schema.fields if field.name == name)
 
     @cached_property
-    def joining_columns(self) -> list[str] | None:
-        """The columns of the source that the joining condition reads; none if rows cannot be compared by them.
-
-        Rows that are equal in these columns have the same matches.
-        """
-        plan = self.joined._jdf.queryExecution().analyzed()
-        used = references(plan.condition().get()) if plan.condition().isDefined() else set()
-        own = {attribute.exprId().id() for attribute in _items(plan.right().output())}
-        names = {attribute.name() for attribute in used if attribute.exprId().id() in own}
-        fields = [field for field in self.rows.schema if field.name in names]
-        is_comparable = len(fields) > 0 and not any(_has_uncomparable(field.dataType) for field in fields)
-        return [field.name for field in fields] if is_comparable else None
+    def keys(self) -> list[Key]:
+        """The columns of the table that equal a value of the source in all matches."""
+        join = self._joined._jdf.queryExecution().optimizedPlan()
+        while join.nodeName() == "Project":
+            join = join.child()
+        if join.nodeName() != "Join":  # nothing can match
+            return []
+        return keys_of_join(join, join.left().outputSet(), join.right().outputSet(), self.plan.schema)
 
     def table_filter(self) -> Expr:
         """A filter that every row of the table satisfies that the merge may change."""
-        implied, _ = implied_filter(self.joined, self.plan.schema, alias=TARGET)
-        parts = [conjunction([implied, self._key_filter()])]
+        implied, _ = implied_filter(self._joined, self.plan.schema, alias=TARGET)
+        parts = [conjunction([implied, key_filter(self.rows, self.keys)])]
         for columns in self.clauses_for(When.NOT_MATCHED_BY_SOURCE):
             if columns.condition is None:
                 return ALWAYS_TRUE
             alone, _ = implied_filter(self._table.where(columns.condition), self.plan.schema, alias=TARGET)
             parts.append(alone)
         return disjunction(parts)
-
-    def _key_filter(self) -> Expr:
-        """The range of the keys of the source, or a list of them if they are few."""
-        keys = list(self._ranged_keys())
-        ends = [end(column).alias(f"k{index}") for index, (_, column) in enumerate(keys) for end in (F.min, F.max)]
-        with translated():
-            rows, *values = self.rows.agg(F.count("*"), *ends).toArrow().columns
-            count = rows[0].as_py()
-            if count == 0 or any(value[0].as_py() is None for value in values):
-                return ALWAYS_FALSE
-            if len(keys) > 0 and count <= _LISTED_KEYS:
-                listed = self.rows.select(*(column.alias(f"k{i}") for i, (_, column) in enumerate(keys))).toArrow()
-                columns = zip(keys, listed.columns, strict=True)
-                return conjunction(_in(name, column.to_pylist()) for (name, _), column in columns)
-        pairs = zip(values[::2], values[1::2], strict=True)
-        return conjunction(
-            _between(name, low[0].as_py(), high[0].as_py()) for (name, _), (low, high) in zip(keys, pairs, strict=True)
-        )
-
-    def _ranged_keys(self) -> Iterator[tuple[str, Column]]:
-        """The columns of the table that must equal a value of the source, and these values."""
-        tools = self.rows.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils
-        join = self.joined._jdf.queryExecution().optimizedPlan()
-        while join.nodeName() == "Project":
-            join = join.child()
-        if join.nodeName() != "Join" or not join.condition().isDefined():
-            return
-        table, source = join.left().outputSet(), join.right().outputSet()
-        names = {attribute.exprId().id(): attribute.name() for attribute in _items(join.left().output())}
-        for part in conjuncts_of(join.condition().get()):
-            if part.getClass().getSimpleName() != "EqualTo":
-                continue
-            for ours, theirs in ((part.left(), part.right()), (part.right(), part.left())):
-                column = _plain_column(ours)
-                if column is None or column.exprId().id() not in names or not theirs.references().subsetOf(source):
-                    continue
-                if ours.references().subsetOf(table) and self._is_ranged(names[column.exprId().id()]):
-                    yield names[column.exprId().id()], Column(tools.column(theirs))
-
-    def _is_ranged(self, name: str) -> bool:
-        type_ = self._field(name).type
-        return type_ in _RANGED or isinstance(type_, Decimal)
 
 
 @contextmanager
@@ -214,33 +155,3 @@ def with_spelling_of(frame: DataFrame, names: list[str]) -> DataFrame:
 
 def _quoted(value: Value) -> str:
     return ".".join(quoted(*node.path) for node in walk(value.node) if isinstance(node, Reference))
-
-
-def _plain_column(expression: Any) -> Any | None:
-    """The attribute of an expression that is a column, or a column widened from int to bigint."""
-    name = expression.getClass().getSimpleName()
-    if name == "Cast" and expression.dataType().typeName() == "long":
-        child = expression.child()
-        return child if child.dataType().typeName() == "integer" and _plain_column(child) is not None else None
-    return expression if name == "AttributeReference" else None
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(index) for index in range(sequence.size())]
-
-
-def _has_uncomparable(type_: st.DataType) -> bool:
-    if isinstance(type_, st.StructType):
-        return any(_has_uncomparable(field.dataType) for field in type_)
-    if isinstance(type_, st.ArrayType):
-        return _has_uncomparable(type_.elementType)
-    return isinstance(type_, _UNCOMPARABLE)
-
-
-def _in(name: str, values: list[Any]) -> Expr:
-    known = [value for value in dict.fromkeys(values) if value is not None]
-    return Predicate(Op.IN, name, tuple(known)) if len(known) > 0 else ALWAYS_FALSE
-
-
-def _between(name: str, low: Any, high: Any) -> Expr:
-    return conjunction([Predicate(Op.GE, name, (low,)), Predicate(Op.LE, name, (high,))])

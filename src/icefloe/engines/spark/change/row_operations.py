@@ -1,7 +1,7 @@
-"""Changes that Spark decided about by its own SQL: rows with the operation that applies to them.
+"""Rows that a change removes and adds, by a statement of Spark SQL or a merge of a DataFrame.
 
-A row of the table has the file and the position where it is. The rows are kept in memory or on disk, so the statement
-is evaluated once: for the files that it changes, the positions in them, and the rows to write.
+The result of a statement has the operation of each row, and the file and the position of each row of the table. It is
+kept in memory or on disk, so the statement is evaluated once: for the positions and for the rows to write.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
+from icefloe.model.schema.schema import Schema
 
 OPERATION = "__row_operation"
 _DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.catalyst.util.RowDeltaUtils
@@ -32,28 +33,28 @@ _DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.cataly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOperations:
-    """The rows of a statement, and the positions of the rows of the table that it removes."""
+    """The updated and inserted rows, if there are any, and the positions of the rows of the table that are removed.
 
-    rows: DataFrame
+    Updated rows have their ids, if these are known.
+    """
+
+    rows: DataFrame | None
     positions: Positions
 
     def write(self, files: PlannedFiles) -> pa.Table:
         """Write updated and inserted rows to new files; an updated row keeps its id."""
-        names = [field.name for field in files.metadata.schema.fields]
-        has_rows = set(names) <= set(self.rows.columns)  # those of a DELETE are positions alone
-        if not has_rows:
+        if self.rows is None:
             return empty()
         lineage = (ROW_ID,) if ROW_ID.name in self.rows.columns and len(files.lineage) > 0 else ()
-        new = self.rows
-        if OPERATION in new.columns:
-            new = new.where(F.col(OPERATION).isin(_UPDATE, _INSERT, _REINSERT))
-        new = new.select(*(quoted(name) for name in (*names, *(field.name for field in lineage))))
+        new = self.rows.select(*(quoted(field.name) for field in (*files.metadata.schema.fields, *lineage)))
         with translated():
             return write(new, metadata=files.metadata, io=files.io, lineage=lineage, is_rewrite=True)
 
 
 @contextmanager
-def row_operations(frame: DataFrame, *, table_rows: int, is_deterministic: bool) -> Iterator[RowOperations]:
+def row_operations(
+    frame: DataFrame, schema: Schema, *, table_rows: int, is_deterministic: bool
+) -> Iterator[RowOperations]:
     """The operations of a statement on a table of so many rows, evaluated once.
 
     Rows without the column of operations are all inserted. ``is_deterministic`` says whether the statement would give
@@ -66,7 +67,9 @@ def row_operations(frame: DataFrame, *, table_rows: int, is_deterministic: bool)
         with translated():
             kept = keep_rows(frame, until, is_deterministic=is_deterministic)
             positions = _positions(kept, table_rows)
-        yield RowOperations(rows=kept, positions=positions)
+        has_values = {field.name for field in schema.fields} <= set(kept.columns)  # those of a DELETE are positions
+        new = kept.where(F.col(OPERATION).isin(_UPDATE, _INSERT, _REINSERT)) if has_values else None
+        yield RowOperations(rows=new, positions=positions)
 
 
 def _positions(rows: DataFrame, table_rows: int) -> Positions:

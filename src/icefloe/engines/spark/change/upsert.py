@@ -17,16 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from icefloe.engines.engine import UpsertMatches, UpsertSource
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.positions import positions_of
+from icefloe.engines.spark.change.source_keys import Key, ends_of, has_ordered_values, range_filter
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import Positioned
 from icefloe.engines.spark.write.conform import conformed, quoted
 from icefloe.errors import InputError
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, Expr, Op, Predicate, conjunction
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, Expr
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field, is_primitive
-
-_RANGED = frozenset({INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
+from icefloe.model.schema.types import Field, is_primitive
 
 
 @contextmanager
@@ -94,19 +93,15 @@ def _with_keys(frame: DataFrame, on: Sequence[str]) -> DataFrame:
 
 def _key_filter(frame: DataFrame, fields: tuple[Field, ...]) -> Expr:
     """The range of the keys as a filter; the same pass checks that each key occurs once."""
-    columns = [F.col(quoted(field.name)) for field in fields]
+    keys = [Key(column=field.name, value=F.col(quoted(field.name))) for field in fields]
+    columns = [key.value for key in keys]
     per_key = _with_keys(frame, [field.name for field in fields]).groupBy(*columns).agg(F.count("*").alias("__rows"))
-    ranged = [i for i, field in enumerate(fields) if field.type in _RANGED or isinstance(field.type, Decimal)]
-    ends = [end(columns[i]) for i in ranged for end in (F.min, F.max)]
+    ordered = [key for key, field in zip(keys, fields, strict=True) if has_ordered_values(field)]
     example = F.max_by(F.to_json(F.struct(*columns)), "__rows")
-    most, key, *values = (
-        column[0].as_py() for column in per_key.agg(F.max("__rows"), example, *ends).toArrow().columns
-    )
+    found = per_key.agg(F.max("__rows"), example, *ends_of(ordered)).toArrow()
+    most, key, *ends = (column[0].as_py() for column in found.columns)
     if most is None:
         return ALWAYS_FALSE
     if most > 1:
         raise InputError(f"{most} rows have the key {key}; keep one row per key", key=key)
-    parts = []
-    for i, low, high in zip(ranged, values[::2], values[1::2], strict=True):
-        parts += [Predicate(Op.GE, fields[i].name, (low,)), Predicate(Op.LE, fields[i].name, (high,))]
-    return conjunction(parts)
+    return range_filter(ordered, ends)
