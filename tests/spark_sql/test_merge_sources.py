@@ -51,7 +51,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Expr]:
     commit = row_changes.commit_found_rows
 
     def recorded(*arguments: Any, **options: Any) -> object:
-        filters.append(options["read"])
+        filters.append(options["read"].filter)
         return commit(*arguments, **options)
 
     monkeypatch.setattr(row_changes, "commit_found_rows", recorded)

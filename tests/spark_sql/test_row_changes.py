@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
+from icefloe.engines import work
 from icefloe.engines.spark.change import row_operations
 from icefloe.spark_sql import row_changes
 
@@ -140,7 +141,7 @@ def test_a_change_plans_only_the_files_that_it_changes(
     commit = row_changes.commit_found_rows
 
     def recorded(*arguments: Any, **options: Any) -> object:
-        filters.append(str(options["read"]))
+        filters.append(str(options["read"].filter))
         return commit(*arguments, **options)
 
     monkeypatch.setattr(row_changes, "commit_found_rows", recorded)
@@ -148,6 +149,23 @@ def test_a_change_plans_only_the_files_that_it_changes(
     assert len(filters) == 1
     assert "Oslo" in filters[0]
     assert rows(spark, "id, n") == [(1, 0), (2, 20), (3, 30), (4, 40)]
+
+
+@pytest.mark.parametrize("statement", [UPSERT, f"UPDATE {TABLE} SET n = 0 WHERE sqrt(id) = 1"], ids=["MERGE", "UPDATE"])
+def test_a_change_plans_the_files_once(
+    spark: SparkSession, demo: icefloe.Catalog, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    create(spark)
+    planned: list[Any] = []
+    plan = work.plan_scan
+
+    def recorded(*arguments: Any, **options: Any) -> object:
+        planned.append(options["filter"])
+        return plan(*arguments, **options)
+
+    monkeypatch.setattr(work, "plan_scan", recorded)
+    spark.sql(statement)
+    assert len(planned) == 1
 
 
 @pytest.mark.thorough

@@ -136,8 +136,8 @@ class ScanRequest:
     ``schema`` are the columns of the table, by default those of the schema that reading this snapshot uses. With
     ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
     ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``pushed`` is
-    a filter that the reader of the rows applies: it only lets an engine skip files. ``observer`` is told each further
-    filter with which files are planned.
+    a filter that the reader of the rows applies: it only lets an engine skip files. ``observer`` gets each plan of
+    the files, and the further filter that it was made with.
     """
 
     base: Base
@@ -149,7 +149,7 @@ class ScanRequest:
     inspect_files: bool = False
     truncates_nanoseconds: bool = False
     pushed: Expr = ALWAYS_TRUE
-    observer: Callable[[Expr], None] | None = None
+    observer: Callable[[Expr, Plan], None] | None = None
 
     @property
     def io(self) -> FileIO:
@@ -170,8 +170,6 @@ class ScanRequest:
         With ``trace`` the plan also lists why each manifest and file was kept or skipped. ``data_rows`` reads and
         prunes the data manifests.
         """
-        if self.observer is not None:
-            self.observer(more)
         on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
         plan = plan_scan(
             self.base.store,
@@ -185,7 +183,10 @@ class ScanRequest:
             table=self.base.name,
             data_rows=data_rows,
         )
-        return plan if on_metadata == ALWAYS_TRUE else self._with_metadata_filter(plan, on_metadata)
+        plan = plan if on_metadata == ALWAYS_TRUE else self._with_metadata_filter(plan, on_metadata)
+        if self.observer is not None:
+            self.observer(more, plan)
+        return plan
 
     def filter_schema(self, filter_: Expr) -> Schema:
         """The columns of the table, and the metadata columns that a filter tests."""

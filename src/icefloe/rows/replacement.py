@@ -28,6 +28,7 @@ from icefloe.model.metadata.properties import (
 from icefloe.rows.prepared import Prepared, RowChange, prepared
 from icefloe.rows.removal import remove_rows
 from icefloe.rows.target import Scratch, Target
+from icefloe.scan.tasks import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +55,24 @@ class FoundChange(Protocol):
         """Write the rows to add to new files; returns their entries."""
 
 
-def change_found_rows(
-    found: FoundChange, engine: Engine, kind: ChangeKind, *, read: Expr, depends_on_kept_rows: bool
-) -> RowChange:
-    """Remove and add the rows that were found; only the files of removed rows are planned.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRows:
+    """The rows that were read to find a change: their filter, and the plan of their files if it is known."""
 
-    ``read`` is the filter by which the rows were read, and by which conflicting commits are found.
+    filter: Expr
+    plan: Plan | None = None
+
+
+def change_found_rows(
+    found: FoundChange, engine: Engine, kind: ChangeKind, *, read: ReadRows, depends_on_kept_rows: bool
+) -> RowChange:
+    """Remove and add the rows that were found. Conflicting commits are found by the filter of the rows that were read.
+
+    The files are planned unless the plan by which the rows were read is one of the same files.
     """
 
     def prepare(target: Target) -> Prepared:
-        touched = target.planned(read).only(found.positions)
+        touched = target.planned(read.filter, read.plan).only(found.positions)
         return replace_rows(
             target,
             touched,

@@ -20,6 +20,7 @@ from icefloe.commit.phases import Phase, PhaseTimer
 from icefloe.engines.work import FinalLineage, PlannedFiles, ScanRequest, TableFiles
 from icefloe.env import Env
 from icefloe.errors import InputError, NoSuchSnapshot
+from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
@@ -123,16 +124,26 @@ class Target:
         draft = change.apply(draft_of(self.base), begin(self.base, self.env))
         return replace(self, base=replace(self.base, metadata=draft.metadata, store=draft.store))
 
-    def planned(self, where: Expr = ALWAYS_TRUE) -> PlannedFiles:
-        """The planned files, with their deleted rows."""
+    def planned(self, where: Expr = ALWAYS_TRUE, known: Plan | None = None) -> PlannedFiles:
+        """The planned files, with their deleted rows; they are those of ``known`` if this is a plan of the same."""
         with self.timer.of(Phase.PLAN):
-            plan = self.plan(where)
+            if known is not None and self._is_plan(known, where):
+                plan = known.counted(self.io)
+            else:
+                plan = self.plan(where)
         self.timer.files_read = plan.files
         self.timer.files_skipped = max(0, self._data_files - plan.files)
         final = FinalLineage.of(self.metadata) if self.final is None else self.final
         deleted_rows = plan.deleted_rows(self.io)
         return PlannedFiles(
             table=self.table, plan=plan, deleted_rows=deleted_rows, final_lineage=final, timer=self.timer
+        )
+
+    def _is_plan(self, known: Plan, where: Expr) -> bool:
+        schema, head = self.metadata.schema, self.head
+        snapshot_id = None if head is None else head.snapshot_id
+        return (known.origin.snapshot_id, known.table_schema) == (snapshot_id, schema) and (
+            known.filter == bind(where, schema)
         )
 
     @property

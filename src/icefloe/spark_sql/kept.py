@@ -33,14 +33,14 @@ class Kept(Generic[K, V]):
             return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, and drop the least recently used one if there are too many."""
+        """Keep a value, and remove the least recently used one if there are too many."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
             if len(self._values) > self._limit:
                 self._values.popitem(last=False)
 
-    def drop(self, key: K) -> None:
-        """Drop a value, if it is kept."""
+    def pop(self, key: K) -> V | None:
+        """Remove a value, and return it if it was kept."""
         with self._lock:
-            self._values.pop(key, None)
+            return self._values.pop(key, None)

@@ -24,9 +24,8 @@ from icefloe.errors import (
 from icefloe.spark_sql import messages
 from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
 from icefloe.spark_sql.procedures.calls import ProcedureCalls
-from icefloe.spark_sql.read_filters import ReadFilters
 from icefloe.spark_sql.row_changes import RowChangeCalls
-from icefloe.spark_sql.scans import ScanCalls
+from icefloe.spark_sql.scans import Reads, ScanCalls
 from icefloe.spark_sql.staged_tables import StagedTables
 from icefloe.spark_sql.streams.calls import StreamCalls
 from icefloe.spark_sql.table_loads import TableLoads
@@ -55,10 +54,10 @@ class Peer:
 def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     """The method that answers each call: its parameter ``call`` has the type of the call."""
     loads = TableLoads(catalog)
-    filters, staged = ReadFilters(), StagedTables(name, catalog, loads)
+    reads, staged = Reads(), StagedTables(name, catalog, loads)
     owners = (
-        *(CatalogCalls(name, catalog, loads), staged, ProcedureCalls(name, catalog), ScanCalls(loads, filters)),
-        *(WriteCalls(loads, staged), RowChangeCalls(loads, filters), StreamCalls(loads)),
+        *(CatalogCalls(name, catalog, loads), staged, ProcedureCalls(name, catalog), ScanCalls(loads, reads)),
+        *(WriteCalls(loads, staged), RowChangeCalls(loads, reads), StreamCalls(loads)),
     )
     methods = [getattr(owner, each) for owner in owners for each in dir(owner) if not each.startswith("_")]
     answered = {get_type_hints(method).get("call"): method for method in methods}

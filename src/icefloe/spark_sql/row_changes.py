@@ -22,7 +22,7 @@ from icefloe.rows.replacement import DELETES, MERGES, UPDATES
 from icefloe.spark_sql.conditions import filter_of
 from icefloe.spark_sql.messages import CanDelete, ChangeRows, DeleteRows
 from icefloe.spark_sql.options.session_names import is_case_sensitive
-from icefloe.spark_sql.read_filters import ReadFilters
+from icefloe.spark_sql.scans import Reads
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.spark_sql.writes import branch_of, frame_of, is_first_write
 from icefloe.table.operation_runs import commit_found_rows
@@ -33,9 +33,9 @@ _KINDS = {"DELETE": DELETES, "UPDATE": UPDATES, "MERGE": MERGES}
 class RowChangeCalls:
     """The row changes of the tables of a catalog."""
 
-    def __init__(self, loads: TableLoads, filters: ReadFilters) -> None:
+    def __init__(self, loads: TableLoads, reads: Reads) -> None:
         self._loads = loads
-        self._filters = filters
+        self._reads = reads
 
     def can_delete(self, call: CanDelete) -> bool:
         """Whether a condition is a filter; otherwise Spark finds the rows."""
@@ -71,7 +71,7 @@ class RowChangeCalls:
                 SparkEngine(frame.sparkSession),
                 _KINDS[call.command],
                 branch=branch_of(loaded),
-                read=self._filters.take(call.operation, schema),
+                read=self._reads.take(call.operation, schema),
                 depends_on_kept_rows=call.depends_on_kept_rows,
             )
 

@@ -100,7 +100,7 @@ class StagedTables:
         staged = self._staged.get(handle)
         if staged is None:
             raise InputError("the staged table was committed or aborted; run the statement again")
-        self._staged.drop(handle)
+        self._staged.pop(handle)
         staged.commit(rows, AS_TABLE if options is None else _settings(staged.call, rows, options))
         self._loads.forget(staged.call.identifier)
 
@@ -111,7 +111,7 @@ class StagedTables:
 
     def abort(self, call: AbortStaged) -> None:
         """Forget a staged table, of which nothing is stored."""
-        self._staged.drop(call.handle)
+        self._staged.pop(call.handle)
 
 
 def _settings(call: Definition, rows: Any, options: Mapping[str, str]) -> WriteSettings:

@@ -148,7 +148,7 @@ class TableLoads:
 
     def forget(self, identifier: Identifier) -> None:
         """Drop a table that is kept, because its name is not its own any more."""
-        self._tables.drop(identifier)
+        self._tables.pop(identifier)
 
     def _load(
         self,
@@ -186,7 +186,7 @@ class TableLoads:
             try:
                 return table.refresh()
             except (ConflictError, NotFound):  # dropped, and perhaps created again
-                self._tables.drop(identifier)
+                self._tables.pop(identifier)
         is_location = len(identifier) == 1
         settings = self._catalog.properties
         table = open_table(identifier[0], properties=settings) if is_location else self._catalog.load_table(identifier)

@@ -16,11 +16,10 @@ from icefloe.commit.result import CommitResult, already_done, nothing_done, with
 from icefloe.engines.choose import is_spark
 from icefloe.engines.engine import Engine
 from icefloe.errors import CommitFailed, ConflictError, InputError
-from icefloe.expr.filter.nodes import Expr
 from icefloe.model.metadata.properties import OPERATION_RETRIES
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.rows import Prepared, RowChange, Target
-from icefloe.rows.replacement import ChangeKind, FoundChange, change_found_rows
+from icefloe.rows.replacement import ChangeKind, FoundChange, ReadRows, change_found_rows
 from icefloe.table.held_table import HeldTable
 from icefloe.table.table_at import TableAt
 
@@ -93,10 +92,10 @@ def commit_found_rows(
     kind: ChangeKind,
     *,
     branch: str,
-    read: Expr,
+    read: ReadRows,
     depends_on_kept_rows: bool,
 ) -> CommitResult:
-    """Commit a change of rows that ``at`` had on a branch, read by a filter; ConflictError if they changed since."""
+    """Commit a change of rows that ``at`` had on a branch; ConflictError if what was read has changed since."""
     change = change_found_rows(found, engine, kind, read=read, depends_on_kept_rows=depends_on_kept_rows)
     target = Target(base=at._base, env=table._env, branch=branch)
     return commit_prepared(table, change.prepared(target), target)

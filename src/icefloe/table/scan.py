@@ -180,10 +180,10 @@ class Scan:
         return engine_for(None).count(self._request)
 
 
-def rows_of_query(scan: Scan, spark: Any, pushed: Expr, observer: Callable[[Expr], None] | None) -> Any:
+def rows_of_query(scan: Scan, spark: Any, pushed: Expr, observer: Callable[[Expr, Plan], None] | None) -> Any:
     """The rows as a Spark DataFrame, for a query that applies the filter ``pushed`` to them.
 
-    ``observer`` gets each filter of the query with which files are planned.
+    ``observer`` gets each plan of the files, and the filter of the query that it was made with.
     """
     return engine_for(spark).read(replace(scan._request, pushed=pushed, observer=observer))
 
