@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import uuid
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyspark.errors import QueryExecutionException
 
+from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.source import Source
 from icefloe.errors import FormatError, NoSuchFile
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, Op, Predicate
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.formats.read.reader import stored_columns
 from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -252,7 +251,7 @@ def spark_source(table: str) -> Source:
         location=str(copied),
         size_bytes=1,
         has_deletes=False,
-        identity=IdentityColumns(metadata.schema, metadata.specs, spec_ids, partial(stored_columns, LocalFileIO())),
+        identity=IdentityColumns(metadata.schema, metadata.specs, spec_ids, Footers.in_storage(LocalFileIO())),
     )
 
 

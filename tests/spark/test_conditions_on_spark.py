@@ -7,11 +7,11 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.condition import Condition
 from icefloe.engines.spark.change import positions as position_bitmaps
 from icefloe.engines.spark.change.conditions import condition_of
 from icefloe.engines.spark.change.positions import positions_of
 from icefloe.engines.spark.read.read import FILE, POSITION, FileNumbers
+from icefloe.engines.work import Condition
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE
 from icefloe.expr.text.filter_parser import parse_filter

@@ -7,7 +7,7 @@ import pytest
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from icefloe.engines.spark.change.delete import find_rows
+from icefloe.engines.spark.change.rewrite import find_rows
 from icefloe.engines.spark.read.read import rows_with_positions, survivors
 from icefloe.engines.spark.write.write import write
 from icefloe.errors import NoSuchFile

@@ -16,8 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.write import write as write_module
-from icefloe.engines.spark.write.distribution import distributed, distribution_of
-from icefloe.engines.spark.write.file_sizes import rows_per_file
+from icefloe.engines.spark.write.distribution import distributed, distribution_of, rows_per_file
 from icefloe.engines.spark.write.write import write
 from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.snapshots import Snapshot, Snapshots

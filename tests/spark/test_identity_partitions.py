@@ -7,7 +7,6 @@ import decimal
 import math
 import os
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyspark.errors import QueryExecutionException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.read import FILE, POSITION, dataframe, rows_with_positions, survivors
 from icefloe.engines.spark.read.source import Source
@@ -96,7 +96,7 @@ def source_of(table: Table) -> Source:
         size_bytes=1 << 30,
         has_deletes=False,
         identity=IdentityColumns(
-            metadata.schema, metadata.specs, pa.chunked_array([[0]]), partial(stored_columns, base.store.io)
+            metadata.schema, metadata.specs, pa.chunked_array([[0]]), Footers.in_storage(base.store.io)
         ),
     )
 
@@ -322,7 +322,7 @@ def source_without(
         location=str(folder),
         size_bytes=1,
         has_deletes=False,
-        identity=IdentityColumns(schema, specs, pa.chunked_array([used]), stored),
+        identity=IdentityColumns(schema, specs, pa.chunked_array([used]), Footers(stored)),
     )
 
 

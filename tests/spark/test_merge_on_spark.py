@@ -125,6 +125,33 @@ def test_both_engines_leave_the_same_rows(
     assert skipped[1] >= skipped[0]  # Spark's optimiser implies more filters
 
 
+@pytest.mark.parametrize("clauses", ["insert", "upsert", "sync"])
+def test_a_source_that_is_not_broadcast_changes_the_same_rows(
+    spark: SparkSession, tmp_path: Path, clauses: str
+) -> None:
+    table = new_table(tmp_path, 4)
+    table.append(people(1, 2, 3, 4))
+    frame = spark.sql("SELECT * FROM VALUES (2L, 'Rome', 7), (3L, 'Bern', 8), (9L, 'Lima', 9) AS v(id, city, amount)")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        merge = table.merge(frame, on=["id"]).when_not_matched_insert_all()
+        if clauses != "insert":
+            merge = merge.when_matched_update_all("s.id > 2")
+        if clauses == "sync":
+            merge = merge.when_not_matched_by_source_delete("t.id < 4")
+        result = merge.execute()
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    expected = {1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo", 9: "Lima"}
+    expected |= {} if clauses == "insert" else {3: "Bern"}
+    if clauses == "sync":
+        del expected[1]
+    assert {row[0]: row[1] for row in rows_of(table)} == expected
+    counts = (result.rows_inserted, result.rows_updated, result.rows_deleted)
+    assert counts == (1, int(clauses != "insert"), int(clauses == "sync"))
+    check(table)
+
+
 def test_conditions_and_values_are_any_spark_sql(spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(tmp_path, 4, schema="id bigint, city string, amount int, price double, day date")
     rows = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Bern"], "amount": pa.array([1, 2, 3], pa.int32())}

@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from icefloe.engines.spark.write.parquet_settings import parquet_settings
-from icefloe.engines.spark.write.write import write
+from icefloe.engines.spark.write.write import parquet_settings, write
 from icefloe.errors import InputError
 from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.properties import REGISTRY

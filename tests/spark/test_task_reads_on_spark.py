@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import QueryExecutionException
 
 from icefloe.deletes.equality_writer import write_equality_deletes
-from icefloe.engines.spark.read import file_forms, file_index, source
+from icefloe.engines.spark.read import file_index, scan, source
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
@@ -148,7 +148,7 @@ def test_a_large_table_whose_properties_do_not_show_its_formats_is_an_error(spar
     table = new_table(tmp_path, 2)
     written_as(table, "orc").append(people(1, 2))
     written_as(table, "parquet").append(people(3))
-    monkeypatch.setattr(file_forms, "INSPECTED_FILES_MAX", 1)
+    monkeypatch.setattr(scan, "INSPECTED_FILES_MAX", 1)
     with pytest.raises(QueryExecutionException, match=r"\.orc.*to_spark\(spark, inspect_files=True\)"):
         table.scan().to_spark(spark).collect()
     assert sorted(row.id for row in table.scan().to_spark(spark, inspect_files=True).collect()) == [1, 2, 3]

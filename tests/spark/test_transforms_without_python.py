@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.session import child_session, in_session
 from icefloe.engines.spark.write.conform import conformed
-from icefloe.engines.spark.write.partition import partition_folders
-from icefloe.engines.spark.write.transform_columns import transform_key
+from icefloe.engines.spark.write.transform_columns import partition_folders, transform_key
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
 from icefloe.model.schema.schema import Schema

@@ -19,7 +19,7 @@ from e2e.test_update import (  # noqa: F401  # tests that run here with the fixt
     test_values_that_could_fail_are_computed_for_matching_rows_alone,
     test_without_matches_there_is_no_snapshot,
 )
-from icefloe.engines.spark.change import update
+from icefloe.engines.spark.change import rewrite
 from icefloe.errors import InputError
 from support.on_spark import TableOnSpark
 from support.people import COPY, EACH_MODE, MERGE, check, new_table, people, rows_of, stored
@@ -53,7 +53,7 @@ def test_conditions_and_values_are_any_spark_sql(spark, tmp_path, version, mode)
 
 
 def test_rows_that_are_not_kept_are_read_twice(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(update, "KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr(rewrite, "KEPT_BYTES_MAX", 0)
     table = new_table(tmp_path, 4)
     table.append(people(1, 2, 3))
     table.update({"amount": "amount + id"}, where="id > 1", spark=spark)

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icefloe
-from icefloe.engines.spark.hadoop import hadoop_storage
+from icefloe.engines.spark.storage import hadoop_storage
 from icefloe.io.select import file_io
 from icefloe.table.catalog import Catalog
 from icefloe.table.held_table import pointer_of

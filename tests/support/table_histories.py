@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
 from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.engines.condition import Condition
+from icefloe.engines.work import Condition
 from icefloe.errors import InputError
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_parser import parse_filter

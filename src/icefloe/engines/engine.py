@@ -14,12 +14,18 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from icefloe.codecs.puffin.theta_sketch import ThetaSketch
-from icefloe.engines.change_feed import ChangeRequest
-from icefloe.engines.changes import ChangeKeys
-from icefloe.engines.condition import Condition
 from icefloe.engines.file_sets import FileSets
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import (
+    ChangeKeys,
+    ChangeRequest,
+    Condition,
+    NewLayout,
+    PlannedFiles,
+    Positions,
+    ScanRequest,
+    TableFiles,
+)
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value

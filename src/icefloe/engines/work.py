@@ -1,8 +1,8 @@
-"""What an operation knows about the table and the files it works on, as values for engines."""
+"""What an operation passes to an engine, as values: the table, its planned files, scans, conditions and change data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -13,15 +13,21 @@ from pyroaring import BitMap64
 from icefloe.commit.base import Base
 from icefloe.commit.phases import PhaseTimer
 from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.errors import InputError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction
 from icefloe.expr.prune.boxes import Box
+from icefloe.expr.value.expressions import Value
 from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import LINEAGE
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.scan.changes.pairing import UpdatePairs
+from icefloe.scan.changes.plan import ChangePlan
+from icefloe.scan.changes.planner import plan_changes
+from icefloe.scan.changes.snapshot_range import SnapshotRange
 from icefloe.scan.metadata_filter import (
     matching_files,
     row_filter,
@@ -34,6 +40,7 @@ from icefloe.scan.prune import DataRows, Pruner
 from icefloe.scan.tasks import Plan
 
 Positions: TypeAlias = Mapping[str, BitMap64]  # row positions by data file location
+IS_DELETE = "_icefloe_is_delete"  # the column of the latest changes that says whether a change is a delete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,3 +214,85 @@ class ScanRequest:
             files_skipped=plan.files_skipped + len(skipped),
             trace=None if plan.trace is None else with_skipped_files(plan.trace, skipped, filter_),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A row is chosen if ``filter`` and ``sql`` are both true for it, and not false or null.
+
+    ``filter`` prunes files and finds conflicting commits; it may test metadata columns, such as ``_file``. ``sql`` is
+    the Spark SQL of the user, which only Spark evaluates; none if the filter alone is the condition.
+    ``metadata_columns`` are those that ``sql`` tests.
+    """
+
+    filter: Expr
+    sql: str | None = None
+    metadata_columns: tuple[Field, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the filter alone is the condition, so that statistics can prove that all rows of a file match."""
+        return self.sql is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRequest:
+    """The changes of the rows that match ``filter``, with ``columns`` or all of them.
+
+    With ``net`` the changes of all snapshots are folded into one. ``pairs`` says how the rows before and after an
+    update are paired; without it an update is a deleted and an inserted row.
+    """
+
+    base: Base
+    between: SnapshotRange
+    filter: Expr = ALWAYS_TRUE
+    columns: tuple[str, ...] | None = None
+    net: bool = False
+    pairs: UpdatePairs | None = None
+
+    @property
+    def io(self) -> FileIO:
+        """The storage of the files."""
+        return self.base.store.io
+
+    def plan(self) -> ChangePlan:
+        """The files to read, by snapshot."""
+        return plan_changes(
+            self.base.store,
+            self.base.metadata,
+            self.between,
+            filter=self.filter,
+            columns=self.columns,
+            table=self.base.name,
+        )
+
+
+def repeated_key(key: object) -> InputError:
+    """The error for a key that several deleted or several inserted rows have, so that it identifies no row."""
+    return InputError(
+        f"changes: images=True pairs rows by their key, but several changed rows have the key {key}; give keys= that"
+        " identify a row",
+        key=key,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeKeys:
+    """The columns of changes that identify a row and order the changes of a row, and the condition of a delete."""
+
+    keys: tuple[str, ...]
+    sequence_by: str
+    delete_when: Value | None = None
+
+    def check(self, columns: Sequence[str]) -> None:
+        """InputError if the changes lack a column."""
+        for name in (*self.keys, self.sequence_by):
+            if name not in columns:
+                raise InputError(f"apply_changes: the changes have no column {name!r}", field=name)
+
+
+def ambiguous_change(key: object, sequence_by: str, sequence: object) -> InputError:
+    """The error for two different last changes of one key."""
+    return InputError(
+        f"apply_changes: the key {key} has different changes with {sequence_by} = {sequence}; keep one of them", key=key
+    )

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from icefloe.commit.base import Base, TablePointer
 from icefloe.commit.idempotency import record_in
 from icefloe.commit.operations.rewrite import RewriteManifests
-from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import REFERENCED, Kind, ListedFolder, ReferencedFiles, files_at
-from icefloe.engines.work import PlannedFiles, ScanRequest
+from icefloe.engines.work import Condition, PlannedFiles, ScanRequest
 from icefloe.env import Env
 from icefloe.maintenance.containment import inside_mask
 from icefloe.maintenance.deletions import check_deletable, finish_journals, unfinished_journals

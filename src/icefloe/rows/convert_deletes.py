@@ -19,9 +19,8 @@ from icefloe.commit.operations.row_delta import RowDelta
 from icefloe.deletes.partition_keys import Ints
 from icefloe.deletes.position_files import write_position_deletes
 from icefloe.deletes.vectors import write_vectors
-from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
-from icefloe.engines.work import PlannedFiles, Positions
+from icefloe.engines.work import Condition, PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.model.entries import ContentType, empty, of_type
 from icefloe.model.metadata.properties import DELETE_GRANULARITY

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from icefloe.commit.phases import Phase
 from icefloe.engines.choose import engine_for
-from icefloe.engines.condition import Condition
 from icefloe.engines.engine import Engine
-from icefloe.engines.work import PlannedFiles
+from icefloe.engines.work import Condition, PlannedFiles
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.model.metadata.properties import DELETE_ISOLATION, DELETE_MODE

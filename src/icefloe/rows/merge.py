@@ -11,8 +11,7 @@ import pyarrow as pa
 from icefloe.commit.phases import Phase
 from icefloe.engines.choose import engine_of
 from icefloe.engines.engine import Engine, MergedRows
-from icefloe.engines.merge import Merge, When
-from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.merge_plan import Merge, MergePlan, When
 from icefloe.rows.prepared import Prepared, RowChange
 from icefloe.rows.replacement import MERGES, replace_rows
 from icefloe.rows.schema_merge import missing_columns

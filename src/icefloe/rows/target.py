@@ -23,7 +23,7 @@ from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.file_io import FileIO
-from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem
+from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SummaryKey, ref_problem, summary_number
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.scan.metadata_filter import tested_metadata_columns
@@ -149,8 +149,7 @@ class Target:
     @property
     def _data_files(self) -> int:
         """The number of data files of the branch by its summary, as planning skips many without counting them."""
-        text = "0" if self.head is None else self.head.summary.get(SummaryKey.TOTAL_DATA_FILES, "0")
-        return int(text) if text.isdecimal() else 0
+        return summary_number(self.head, SummaryKey.TOTAL_DATA_FILES) or 0
 
     def plan(self, where: Expr = ALWAYS_TRUE) -> Plan:
         """The files that may contain matching rows, planned with the current schema, as rows will be written.

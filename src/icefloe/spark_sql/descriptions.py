@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from icefloe.engines.spark.read.scan import UNKNOWN_SIZE, size_of_files
 from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
 from icefloe.model.metadata.properties import ACCEPT_ANY_SCHEMA, AUTO_SCHEMA_EVOLUTION, FILE_FORMAT
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -30,7 +31,6 @@ SHOWN = frozenset({"provider", "location", "format", "current-snapshot-id", "sor
 
 _READ, _STREAM = "BATCH_READ", "MICRO_BATCH_READ"
 _WRITES = ("BATCH_WRITE", "V1_BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
-_UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
 _SIZED = re.compile(r"(\w+)\[(\d+)\]")
 _FUNCTIONS = {transform.name: transform.function for transform in TRANSFORM_NAMES}
 _PARTITION = partition_column(Struct(())).name
@@ -49,7 +49,7 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
         metadata_columns=schema_json(at.scan(columns=_metadata_columns(at)).schema),
         partitioning=tuple(_transform(field, at.schema) for field in metadata.spec.fields if _is_shown(field, at)),
         properties=_properties(metadata),
-        size_bytes=_size(at),
+        size_bytes=size_of_files(at.snapshot),
         capabilities=(_READ,) if is_past else (_STREAM, *capabilities(metadata.properties)),
     )
 
@@ -103,7 +103,7 @@ def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) 
         metadata_columns=schema_json(loaded.at.scan(columns=metadata_columns).schema),
         partitioning=(),
         properties={},
-        size_bytes=_UNKNOWN_SIZE,
+        size_bytes=UNKNOWN_SIZE,
         capabilities=(_READ, _STREAM) if is_streamed else (_READ,),
     )
 
@@ -153,9 +153,3 @@ def _function(transform: str) -> tuple[str, str | None]:
     sized = _SIZED.fullmatch(transform)
     name = transform if sized is None else sized[1]
     return IDENTITY if name == IDENTITY else str(_FUNCTIONS.get(name, name)), None if sized is None else sized[2]
-
-
-def _size(at: TableAt) -> int:
-    """The size of the data files in bytes, by which Spark chooses joins."""
-    text = "0" if at.snapshot is None else at.snapshot.summary.get("total-files-size", "")
-    return int(text) if text.isdigit() else _UNKNOWN_SIZE

@@ -15,8 +15,8 @@ from icefloe.engines.spark.engine import SparkEngine
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Expr
-from icefloe.expr.filter.row_filter import to_sql
-from icefloe.model.metadata.snapshots import SummaryKey
+from icefloe.expr.text.spark_sql import to_sql
+from icefloe.model.metadata.snapshots import SummaryKey, summary_number
 from icefloe.model.schema.schema import Schema
 from icefloe.rows.replacement import DELETES, MERGES, UPDATES
 from icefloe.spark_sql.conditions import filter_of
@@ -96,5 +96,4 @@ def _filter(loaded: LoadedTable, call: CanDelete | DeleteRows) -> Expr:
 
 def _rows(loaded: LoadedTable) -> int:
     """The number of rows of a table by its summary; without one, few are assumed."""
-    text = "" if loaded.at.snapshot is None else loaded.at.snapshot.summary.get(SummaryKey.TOTAL_RECORDS, "")
-    return int(text) if text.isdecimal() else 0
+    return summary_number(loaded.at.snapshot, SummaryKey.TOTAL_RECORDS) or 0

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icefloe.engines.changes import IS_DELETE, ChangeKeys
 from icefloe.engines.choose import engine_of
+from icefloe.engines.work import IS_DELETE, ChangeKeys
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.text.spark_sql import quoted

@@ -19,7 +19,7 @@ from typing import Generic, Self, TypeVar
 from icefloe.commit.phases import NO_PHASES, Phases
 from icefloe.commit.result import CommitResult
 from icefloe.engines.engine import Engine, MergedRows
-from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, Merge, When
+from icefloe.engines.merge_plan import SOURCE, TARGET, Action, Clause, Merge, When
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value

@@ -10,7 +10,7 @@ from icefloe import rows
 from icefloe.commit.idempotency import CommitKey, commit_key
 from icefloe.commit.result import CommitResult
 from icefloe.engines.choose import engine_of
-from icefloe.engines.merge import Merge
+from icefloe.engines.merge_plan import Merge
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value
 from icefloe.model.metadata.snapshots import MAIN

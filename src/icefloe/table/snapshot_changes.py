@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.choose import engine_for
+from icefloe.engines.work import ChangeRequest
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter

@@ -18,7 +18,7 @@ from icefloe.commit.operations.property_updates import SetProperties
 from icefloe.commit.operations.schema_updates import ChangePartitioning
 from icefloe.commit.result import CommitResult, nothing_done, with_row_figures
 from icefloe.engines.choose import engine_of
-from icefloe.engines.merge import Merge
+from icefloe.engines.merge_plan import Merge
 from icefloe.engines.work import FinalLineage
 from icefloe.env import Env
 from icefloe.errors import InputError

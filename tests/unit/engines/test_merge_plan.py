@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.engines.merge import Action, Clause, Merge, When
-from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.merge_plan import Action, Clause, Merge, MergePlan, When
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate, conjunction
 from icefloe.expr.value.expressions import parse_value

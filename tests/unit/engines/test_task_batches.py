@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from icefloe.engines.spark.write.task_batches import with_offsets
+from icefloe.engines.spark.write.task_files import with_offsets
 
 NOTHING = pa.py_buffer(b"")
 ENTRY = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.list_(pa.string()))])

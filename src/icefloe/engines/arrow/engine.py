@@ -24,12 +24,18 @@ from icefloe.engines.arrow.read.file_sets import ArrowFileSets
 from icefloe.engines.arrow.read.read import count_plan, read_plan
 from icefloe.engines.arrow.write.rewrite import rewrite_rows
 from icefloe.engines.arrow.write.write import write_rows
-from icefloe.engines.change_feed import ChangeRequest
-from icefloe.engines.changes import ChangeKeys
-from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
-from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import (
+    ChangeKeys,
+    ChangeRequest,
+    Condition,
+    NewLayout,
+    PlannedFiles,
+    Positions,
+    ScanRequest,
+    TableFiles,
+)
 from icefloe.env import Env
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter

@@ -12,38 +12,46 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icefloe.codecs.puffin.theta_sketch import ThetaSketch
-from icefloe.engines.change_feed import ChangeRequest
-from icefloe.engines.changes import ChangeKeys
-from icefloe.engines.condition import Condition
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.spark.change.conditions import condition_of
-from icefloe.engines.spark.change.delete import find_rows, remaining_rows, sql_of, tested_columns
-from icefloe.engines.spark.change.key_deletes import write_key_deletes
-from icefloe.engines.spark.change.latest import latest_changes
-from icefloe.engines.spark.change.merge import find_merged, write_merged
-from icefloe.engines.spark.change.merge_source import merge_source, with_spelling_of
-from icefloe.engines.spark.change.rewrite import rewrite_rows
-from icefloe.engines.spark.change.update import update_rows
-from icefloe.engines.spark.change.upsert import find_keys, find_keys_and_ids, upsert_source
+from icefloe.engines.spark.change.merge_rows import find_merged, write_merged
+from icefloe.engines.spark.change.merge_source import latest_changes, merge_source
+from icefloe.engines.spark.change.rewrite import (
+    find_rows,
+    remaining_rows,
+    rewrite_rows,
+    sql_of,
+    tested_columns,
+    update_rows,
+)
+from icefloe.engines.spark.change.upsert import find_keys, upsert_source, write_key_deletes
 from icefloe.engines.spark.change.values import with_short_aliases
-from icefloe.engines.spark.read.changes import read_changes
+from icefloe.engines.spark.read.changed_rows import read_changes
 from icefloe.engines.spark.read.distinct_values import distinct_sketches
 from icefloe.engines.spark.read.file_sets import SparkFileSets
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source, read_scan
 from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.session import spark_internals
-from icefloe.engines.spark.write.row_schema import row_schema
+from icefloe.engines.spark.write.conform import row_schema, with_spelling_of
 from icefloe.engines.spark.write.write import write
-from icefloe.engines.work import NewLayout, PlannedFiles, Positions, ScanRequest, TableFiles
+from icefloe.engines.work import (
+    ChangeKeys,
+    ChangeRequest,
+    Condition,
+    NewLayout,
+    PlannedFiles,
+    Positions,
+    ScanRequest,
+    TableFiles,
+)
 from icefloe.env import Env
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.value.expressions import Value, value_text
 from icefloe.expr.value.nodes import SparkText
 from icefloe.formats.importing.folder import ImportedFolder
-from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.model.text.spark_schema_json import spark_schema_json, without_field_ids
@@ -125,15 +133,7 @@ class SparkEngine:
 
     def find_keys(self, files: PlannedFiles, source: UpsertSource) -> UpsertMatches:
         """The live rows with a key of the source."""
-        if files.plan.files == 0:
-            return UpsertMatches(positions={}, rows=source.rows)
-        keys = files.plan.table_schema.select(source.on)
-        if len(files.lineage) == 0:
-            rows = rows_with_positions(self._spark, planned_source(self._spark, files, keys))
-            return find_keys(rows, source, planned_rows=files.rows)
-        rows = rows_with_positions(self._spark, planned_source(self._spark, files, keys, (ROW_ID,)))
-        next_row_id = files.final_lineage.next_row_id
-        return find_keys_and_ids(rows, source, next_row_id=next_row_id, planned_rows=files.rows)
+        return find_keys(self._spark, files, source)
 
     def write_survivors(self, files: PlannedFiles, positions: Positions) -> pa.Table:
         """Write the rows that files keep to new files; returns the entries."""
@@ -161,7 +161,7 @@ class SparkEngine:
 
     def source_columns(self, rows: Any, schema: Schema) -> tuple[DataFrame, tuple[str, ...]]:
         """The DataFrame, and the names of its columns, spelled as in the table."""
-        frame = with_spelling_of(_frame(rows), [field.name for field in schema.fields])
+        frame = with_spelling_of(_frame(rows), schema)
         return frame, tuple(frame.columns)
 
     def latest_changes(self, rows: Any, by: ChangeKeys) -> DataFrame:

@@ -97,6 +97,12 @@ class Snapshot:
             raise FormatError(f"snapshot {self.snapshot_id}: unknown operation {name!r}", field="operation") from error
 
 
+def summary_number(snapshot: Snapshot | None, key: SummaryKey) -> int | None:
+    """A number in the summary of a snapshot, if it is there."""
+    text = "" if snapshot is None else snapshot.summary.get(key, "")
+    return int(text) if text.isdecimal() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
     """A branch or a tag, with its own retention settings where it has any."""

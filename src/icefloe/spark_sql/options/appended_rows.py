@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.engines.spark.read.column_types import select_columns
 from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.read.scan import planned_source
-from icefloe.engines.spark.read.selection import select_columns
 from icefloe.engines.work import PlannedFiles
 from icefloe.scan.appends import plan_appends
 from icefloe.scan.plan import selected

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.change_feed import ChangeRequest
 from icefloe.engines.choose import engine_for
 from icefloe.engines.spark.write.conform import quoted
+from icefloe.engines.work import ChangeRequest
 from icefloe.errors import InputError
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field

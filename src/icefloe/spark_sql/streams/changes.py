@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from icefloe.engines.change_feed import ChangeRequest
+from icefloe.engines.work import ChangeRequest
 from icefloe.errors import NoSuchSnapshot
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.transactions import by_commit

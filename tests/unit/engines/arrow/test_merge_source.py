@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from icefloe.engines.arrow.change.merge_source import IndexedSource
-from icefloe.engines.merge import Action, Clause, Merge, When
-from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.merge_plan import Action, Clause, Merge, MergePlan, When
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Op, Predicate
 from icefloe.expr.value.expressions import parse_value
 from icefloe.model.schema.schema import Schema

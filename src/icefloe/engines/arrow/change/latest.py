@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.engines.changes import IS_DELETE, ChangeKeys, ambiguous
+from icefloe.engines.work import IS_DELETE, ChangeKeys, ambiguous_change
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import evaluate_value
 
@@ -54,7 +54,7 @@ def _check_ties(rows: pa.Table, by: ChangeKeys, same_key: np.ndarray[Any, np.dty
     seen: dict[int, Any] = {}
     for run, row in zip(runs[in_tie].tolist(), rows.filter(pa.array(in_tie)).to_pylist(), strict=True):
         if seen.setdefault(run, row) != row:
-            raise ambiguous({name: row[name] for name in by.keys}, by.sequence_by, row[by.sequence_by])
+            raise ambiguous_change({name: row[name] for name in by.keys}, by.sequence_by, row[by.sequence_by])
 
 
 def _is_delete(rows: pa.Table, by: ChangeKeys) -> pa.Array:

@@ -22,7 +22,7 @@ from icefloe.engines.arrow.change.merge_source import IndexedSource
 from icefloe.engines.arrow.read.row_positions import Chunk, add_positions, rows_at, rows_with_positions
 from icefloe.engines.arrow.write.write import write_batches
 from icefloe.engines.engine import MergedRows, MergeMatches
-from icefloe.engines.merge import TARGET, Action, Clause, When, columns_read
+from icefloe.engines.merge_plan import TARGET, Action, Clause, When, columns_read
 from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import Value, evaluate_value

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from icefloe.engines.arrow.change.key_index import KeyIndex
 from icefloe.engines.arrow.change.upsert import values_filter
-from icefloe.engines.merge import SOURCE, TARGET, columns_read
-from icefloe.engines.merge_plan import KeyPair, MergePlan
+from icefloe.engines.merge_plan import SOURCE, TARGET, KeyPair, MergePlan, columns_read
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Expr, conjunction
 from icefloe.expr.value.expressions import Value, evaluate_value, value_type

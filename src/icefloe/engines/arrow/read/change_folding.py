@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.engines.arrow.read.row_numbers import Numbers, row_numbers
-from icefloe.engines.change_feed import repeated_key
+from icefloe.engines.work import repeated_key
 from icefloe.model.schema.metadata_columns import ROW_ID
 from icefloe.scan.changes.pairing import UpdatePairs
 from icefloe.scan.changes.plan import (

@@ -23,7 +23,7 @@ from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.change_folding import IS_INSERT, Ints, fold, unfolded, without_copies
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
-from icefloe.engines.change_feed import ChangeRequest
+from icefloe.engines.work import ChangeRequest
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.read.row_group_reader import merged
 from icefloe.formats.read.row_mask import FileDrops

@@ -15,9 +15,9 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.condition import Condition
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import local_frame
+from icefloe.engines.work import Condition
 from icefloe.errors import InputError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import (

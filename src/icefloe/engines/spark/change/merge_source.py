@@ -1,7 +1,7 @@
 """The source of a merge on Spark: evaluated once, its texts analysed, and a filter for the rows that it may change.
 
 Spark optimises the join of the table with the source, which is not run. What it pushes down to the table prunes files.
-So do the keys of the source.
+So do the keys of the source. ``latest_changes`` reduces change data to a source with one row per key.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from icefloe.engines.engine import MergeSource
-from icefloe.engines.merge import SOURCE, TARGET, Action, Clause, When
-from icefloe.engines.merge_plan import MergePlan
+from icefloe.engines.merge_plan import SOURCE, TARGET, Action, Clause, MergePlan, When
 from icefloe.engines.spark.change.conditions import implied_filter, not_understood, unread_table
 from icefloe.engines.spark.change.kept_rows import keep_rows
 from icefloe.engines.spark.change.source_keys import Key, key_filter, keys_of_join
 from icefloe.engines.spark.change.values import Assignments, check_condition, column_of, text_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.schema import spark_type
-from icefloe.engines.spark.write.conform import fitted, quoted
+from icefloe.engines.spark.write.conform import VALUE, failure, fitted, quoted
+from icefloe.engines.work import IS_DELETE, ChangeKeys, ambiguous_change
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, disjunction
 from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Node, Reference, SparkText, walk
 from icefloe.model.schema.types import Field
 
 HAS_SOURCE = "_icefloe_has_source"
+_CHANGE, _FIRST, _LAST = "_icefloe_change", "_icefloe_first", "_icefloe_last"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,20 +139,38 @@ def merge_source(spark: SparkSession, rows: DataFrame, plan: MergePlan) -> Itera
         yield MergeSource(plan=plan, filter=filter_, prepared=source)
 
 
-def with_spelling_of(frame: DataFrame, names: list[str]) -> DataFrame:
-    """The frame with columns named as in the table if they differ in case only and the session ignores case."""
-    if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
-        return frame
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(name.lower(), []).append(name)
-    renamed = {}
-    for name in frame.columns:
-        known = folded.get(name.lower(), [])
-        if len(known) == 1 and known[0] != name and known[0] not in frame.columns:
-            renamed[name] = known[0]
-    return frame.withColumnsRenamed(renamed) if len(renamed) > 0 else frame
-
-
 def _quoted(value: Value) -> str:
     return ".".join(quoted(*node.path) for node in walk(value.node) if isinstance(node, Reference))
+
+
+def latest_changes(rows: DataFrame, by: ChangeKeys) -> DataFrame:
+    """One row per key, that with the greatest sequence, with the column ``IS_DELETE``.
+
+    The query fails with an InputError for a null in a key or sequence, and if a key has two different last changes.
+    """
+    by.check(rows.columns)
+    keys, sequence = [F.col(quoted(name)) for name in by.keys], F.col(quoted(by.sequence_by))
+    is_delete = F.lit(False)
+    if by.delete_when is not None:
+        is_delete = F.coalesce(column_of(by.delete_when.node), F.lit(False))
+    for name, column in zip((*by.keys, by.sequence_by), (*keys, sequence), strict=True):
+        message = f"apply_changes: column {name!r} of the changes has a null"
+        is_delete = F.when(column.isNull(), failure(message)).otherwise(is_delete)
+    try:
+        checked = rows.alias("s").withColumn(IS_DELETE, is_delete)
+    except (AnalysisException, ParseException) as error:
+        text = "" if by.delete_when is None else text_of(by.delete_when.node)
+        raise not_understood(text, error) from error
+    columns = F.struct(*(F.col(quoted(name)) for name in (*rows.columns, IS_DELETE)))
+    content = F.xxhash64(F.to_json(columns))
+    # Of the changes with the greatest sequence, the least and the greatest hash are equal if the changes are.
+    grouped = checked.groupBy(*keys).agg(
+        F.max_by(columns, sequence).alias(_CHANGE),
+        F.max(F.struct(sequence, content)).alias(_LAST),
+        F.max(F.struct(sequence, F.bitwise_not(content))).alias(_FIRST),
+    )
+    shown = F.to_json(F.struct(*keys))
+    message = str(ambiguous_change(VALUE, by.sequence_by, "the same value"))
+    is_same = F.col(f"{_LAST}.col2") == F.bitwise_not(F.col(f"{_FIRST}.col2"))
+    change = F.when(is_same, F.col(_CHANGE)).otherwise(failure(message, shown))
+    return grouped.select(change.alias(_CHANGE)).select(f"{_CHANGE}.*")

@@ -1,6 +1,8 @@
-"""Columns that Spark cannot read, and nanosecond timestamps, which it reads as longs (spec: Schemas and Data Types).
+"""The columns that Spark reads for a scan (spec: Schemas and Data Types, Column Projection).
 
-If the user asks for it, expressions compute timestamps of microseconds from these longs.
+Some types Spark cannot read. Timestamps of nanoseconds are read as longs; if the user asks for it, expressions compute
+timestamps of microseconds from them. Spark reads all fields of the schema that a relation has, so its structs have only
+the selected fields. Fields that only the filter needs are read as well and removed after the filter.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
+from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import UnsupportedError
+from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import (
     And,
     Bound,
@@ -24,6 +29,7 @@ from icefloe.expr.filter.nodes import (
     disjunction,
     fold,
 )
+from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
@@ -195,3 +201,28 @@ def readable_columns(schema: Schema, *, needed: frozenset[int], reads_nanosecond
 
     kept = (field for field in schema.fields if field.id in needed or is_readable(field))
     return Schema(fields=tuple(kept), schema_id=schema.schema_id)
+
+
+def columns_to_read(
+    schema: Schema, wanted: tuple[Field, ...], filter_: Bound, *, reads_nanoseconds: bool = False
+) -> Schema:
+    """The columns of a table for a scan that returns ``wanted``, each with the fields that it or its filter needs.
+
+    Columns that are not wanted do not change, because Spark does not read them. Those that Spark cannot read at all
+    are left out.
+    """
+    tested = {field.id: field for field in filter_columns(filter_, schema).fields}
+    needed = {field.id: merged((field,), (tested.get(field.id, field),))[0] for field in wanted}
+    columns = Schema(fields=tuple(needed.get(field.id, field) for field in schema.fields), schema_id=schema.schema_id)
+    return readable_columns(columns, needed=frozenset({*needed, *tested}), reads_nanoseconds=reads_nanoseconds)
+
+
+def select_columns(rows: DataFrame, wanted: tuple[Field, ...], read: tuple[Field, ...]) -> DataFrame:
+    """The ``wanted`` columns of rows that were read as ``read``, and of structs only the fields that are wanted."""
+    by_id = {field.id: field for field in read}
+    chosen = rows.select(*(quoted(field.name) for field in wanted))
+    cut = [field for field in wanted if field.id in by_id and field != by_id[field.id]]
+    if len(cut) == 0:
+        return chosen
+    types = {field.name: field for field in struct_type(Schema(fields=tuple(cut)))}
+    return chosen.to(StructType([types.get(field.name, field) for field in chosen.schema]))

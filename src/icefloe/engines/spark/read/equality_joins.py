@@ -7,8 +7,6 @@ everywhere in this library: NaN equals NaN, and 0.0 differs from -0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import and_
@@ -21,12 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from icefloe.deletes.partition_keys import Ints, scopes
-from icefloe.engines.spark.hadoop import HadoopStorage
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.file_index import relation
+from icefloe.engines.spark.read.footers import NO_FOOTERS, Footers
 from icefloe.engines.spark.read.inherited_columns import FileConstant, of_task
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import READ_SETTINGS
+from icefloe.engines.spark.storage import HadoopStorage
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import FormatError
 from icefloe.model.entries import ContentType, Measure, column_key, empty, of_type, parse_stat, stat
@@ -37,7 +36,6 @@ from icefloe.scan.routes import joinable
 
 _NUMBER, _SCOPE = "_icefloe_number", "_icefloe_scope"
 _DELETE_NUMBER, _DELETE_SCOPE = "_icefloe_delete_number", "_icefloe_delete_scope"
-_READERS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +50,16 @@ class DeleteGroup:
 class EqualityDeletes:
     """The equality delete files of a snapshot that joins can apply.
 
-    ``stored`` returns the columns that a file contains. It is called for files whose entries do not show that they have
-    all their delete columns.
+    Footers are read of files whose entries do not show that they have all their delete columns.
     """
 
-    def __init__(
-        self,
-        deletes: pa.Table,
-        schema: Schema,
-        specs: tuple[PartitionSpec, ...],
-        stored: Callable[[str], frozenset[int]],
-    ) -> None:
+    def __init__(self, deletes: pa.Table, schema: Schema, specs: tuple[PartitionSpec, ...], footers: Footers) -> None:
         is_equality = np.asarray(of_type(deletes, ContentType.EQUALITY_DELETES))
         self.files = deletes.filter(pa.array(is_equality & joinable(deletes, schema)))
         self.is_complete = self.files.num_rows == int(is_equality.sum())  # whether joins apply all of them
         self._schema = schema
         self._specs = specs
-        self._stored = stored
+        self._footers = footers
 
     @cached_property
     def groups(self) -> tuple[DeleteGroup, ...]:
@@ -144,13 +135,12 @@ class EqualityDeletes:
             name = stat(Measure.VALUES, column_key(field.id))
             is_certain &= np.asarray(pc.is_valid(files[name])) if name in files.column_names else False
         locations = files["location"].filter(pa.array(~is_certain)).to_pylist()
-        with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
-            for location, columns in zip(locations, pool.map(self._stored, locations), strict=True):
-                missing = [field.id for field in group.fields if field.id not in columns]
-                if len(missing) > 0:
-                    raise FormatError(
-                        f"equality delete file {location} lacks its delete column {missing[0]}", location=location
-                    )
+        for location, columns in zip(locations, self._footers.of(locations), strict=True):
+            missing = [field.id for field in group.fields if field.id not in columns]
+            if len(missing) > 0:
+                raise FormatError(
+                    f"equality delete file {location} lacks its delete column {missing[0]}", location=location
+                )
 
     def _scopes(self, files: pa.Table) -> pa.Array:
         """A number for the partition of each data or delete file; null if no delete file has the partition."""
@@ -186,4 +176,4 @@ def _bits(spark: SparkSession, column: Column, field: Field) -> Column:
     return column
 
 
-NO_EQUALITY_DELETES = EqualityDeletes(empty(), Schema(fields=()), (), lambda _: frozenset())
+NO_EQUALITY_DELETES = EqualityDeletes(empty(), Schema(fields=()), (), NO_FOOTERS)

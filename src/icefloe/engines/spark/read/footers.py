@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -15,19 +15,20 @@ _NO_NAMES = NameMapping()  # gives no ids to the columns of a file that has none
 
 
 class Footers:
-    """The ids of the columns of files; a file without field ids has none.
+    """The ids of the columns of files; ``read`` returns those of one file, which has none without field ids."""
 
-    Called for one file, as ``footers(location)``.
-    """
+    def __init__(self, read: Callable[[str], frozenset[int]]) -> None:
+        self._read = cache(read)
 
-    def __init__(self, io: FileIO) -> None:
-        self._read = cache(lambda location: stored_columns(io, location, mapping=_NO_NAMES))
-
-    def __call__(self, location: str) -> frozenset[int]:
-        """The ids of the columns of one file, those inside structs included."""
-        return self._read(location)
+    @classmethod
+    def in_storage(cls, io: FileIO) -> Footers:
+        """The footers of files in a storage."""
+        return cls(lambda location: stored_columns(io, location, mapping=_NO_NAMES))
 
     def of(self, locations: Iterable[str]) -> list[frozenset[int]]:
-        """The ids of the columns of files in order; several footers are read at the same time."""
+        """The ids of the columns of files in order, those inside structs included; several are read at once."""
         with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
             return list(pool.map(self._read, locations))
+
+
+NO_FOOTERS = Footers(lambda _: frozenset())

@@ -7,13 +7,11 @@ the column, which their footers show, are read by tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.engines.spark.read.footers import NO_FOOTERS, Footers
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema
@@ -35,27 +33,21 @@ from icefloe.scan.partition_values import identity_columns, identity_values, spe
 from icefloe.scan.routes import Mask, is_parquet
 
 _CONSTANT_TYPES = frozenset({BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMPTZ})
-_READERS = 16
 
 
 class IdentityColumns:
     """The identity partitions of a table for one DataFrame.
 
-    ``spec_ids`` are those of all files that its scans may read; ``stored`` returns the columns that a file contains.
+    ``spec_ids`` are those of all files that its scans may read.
     """
 
     def __init__(
-        self,
-        schema: Schema,
-        specs: tuple[PartitionSpec, ...],
-        spec_ids: pa.ChunkedArray,
-        stored: Callable[[str], frozenset[int]],
+        self, schema: Schema, specs: tuple[PartitionSpec, ...], spec_ids: pa.ChunkedArray, footers: Footers
     ) -> None:
         self._schema = schema
         self._specs = specs
         self._spec_ids = spec_ids
-        self._stored = stored
-        self._read: dict[str, frozenset[int]] = {}  # columns that files contain, for all scans of the DataFrame
+        self._footers = footers
         candidates = [id_ for id_ in identity_columns(specs) if id_ in schema.by_id]
         everywhere = _in_every_spec(specs, spec_ids) if len(candidates) > 0 else frozenset()
         self.constants = tuple(f for f in schema.fields if f.id in everywhere and _is_constant_type(f))
@@ -64,9 +56,7 @@ class IdentityColumns:
 
     def with_schema(self, schema: Schema) -> IdentityColumns:
         """The same for other columns of the table; footers that were read are shared."""
-        other = IdentityColumns(schema, self._specs, self._spec_ids, self._stored)
-        other._read = self._read
-        return other
+        return IdentityColumns(schema, self._specs, self._spec_ids, self._footers)
 
     def values(self, tasks: pa.Table) -> list[pa.Array]:
         """The value of every constant in each file."""
@@ -96,9 +86,8 @@ class IdentityColumns:
         own = np.asarray(pc.is_in(tasks["partition_spec_id"], value_set=pa.array(specs, pa.int32())))
         own = own & is_parquet(tasks)  # tasks read other files, whatever these lack
         lacking: Mask = np.zeros(tasks.num_rows, np.bool_)
-        locations = tasks["location"].filter(pa.array(own)).to_pylist()
-        self._read_footers([location for location in locations if location not in self._read])
-        lacking[own] = [column_id not in self._read[location] for location in locations]
+        stored = self._footers.of(tasks["location"].filter(pa.array(own)).to_pylist())
+        lacking[own] = [column_id not in columns for columns in stored]
         return lacking
 
     def _values(self, tasks: pa.Table, field: Field) -> pa.Array:
@@ -110,10 +99,6 @@ class IdentityColumns:
             message = f"{location}: the file is partitioned by {field.name!r} but its entry has no value of it"
             raise FormatError(message, location=location, field=field.name)
         return partition_values.values
-
-    def _read_footers(self, locations: list[str]) -> None:
-        with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
-            self._read.update(zip(locations, pool.map(self._stored, locations), strict=True))
 
 
 def _in_every_spec(specs: tuple[PartitionSpec, ...], spec_ids: pa.ChunkedArray) -> frozenset[int]:
@@ -136,4 +121,4 @@ def _only_in_partition(location: str, name: str) -> UnsupportedError:
     )
 
 
-NO_IDENTITY = IdentityColumns(Schema(fields=()), (), pa.chunked_array([], pa.int32()), lambda _: frozenset())
+NO_IDENTITY = IdentityColumns(Schema(fields=()), (), pa.chunked_array([], pa.int32()), NO_FOOTERS)

@@ -1,9 +1,15 @@
-"""Sources of rows for Spark: a scan, which is planned when a query runs, and files that are planned already."""
+"""Sources of rows for Spark: a scan, which is planned when a query runs, and files that are planned already.
+
+Which routes the files of a scan need is found when a DataFrame is made, before any file is planned. Delete manifests
+are read only if the snapshot may have equality deletes. Data manifests of small tables are read, for the formats of
+their files. A large table has Parquet files only, unless its properties say otherwise. If that is wrong, a query fails
+and names ``inspect_files``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,42 +17,54 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icefloe.engines.spark.hadoop import hadoop_storage
-from icefloe.engines.spark.read.column_types import filter_on_longs, in_microseconds, longs_to_microseconds
+from icefloe.engines.spark.read import source
+from icefloe.engines.spark.read.column_types import (
+    columns_to_read,
+    filter_on_longs,
+    in_microseconds,
+    longs_to_microseconds,
+    select_columns,
+)
 from icefloe.engines.spark.read.distributed_planning import data_rows_by_tasks
-from icefloe.engines.spark.read.equality_joins import EqualityDeletes
-from icefloe.engines.spark.read.file_forms import empty_plan, file_forms
+from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
 from icefloe.engines.spark.read.read import dataframe
-from icefloe.engines.spark.read.selection import columns_to_read, select_columns
 from icefloe.engines.spark.read.source import FilesByTasks, Source
 from icefloe.engines.spark.schema import names_are_stable
+from icefloe.engines.spark.storage import hadoop_storage
 from icefloe.engines.work import PlannedFiles, ScanRequest
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.filter_columns import filter_columns
-from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.text.spark_sql import to_sql
+from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.read.row_group_reader import merged
-from icefloe.model.metadata.snapshots import Snapshot
+from icefloe.model.entries import ContentType
+from icefloe.model.metadata.error_context import Origin
+from icefloe.model.metadata.properties import FILE_FORMAT
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey, summary_number
+from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.metadata_filter import split_filter
-from icefloe.scan.plan import selected
-from icefloe.scan.routes import Route, finds_columns
-from icefloe.scan.tasks import Plan
-from icefloe.tree.root import read_root
+from icefloe.scan.plan import all_deletes, known_fields, partition_fields, selected
+from icefloe.scan.prune import statistics_keys
+from icefloe.scan.routes import Route, finds_columns, is_parquet
+from icefloe.scan.tasks import TASK, Plan
+from icefloe.tree.root import Root, read_live_leaves, read_root
 
 _PLANS_KEPT = 4  # the routes of a scan share its plan
-_UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
+UNKNOWN_SIZE = 1 << 40  # bytes; too large for Spark to broadcast
+INSPECTED_FILES_MAX = 10_000
 
 
 def planned_source(
     spark: SparkSession, files: PlannedFiles, schema: Schema, metadata_columns: tuple[Field, ...] = ()
 ) -> Source:
     """The rows of planned files, whatever else Spark filters."""
-    plan, footers = files.plan, Footers(files.io)
+    plan, footers = files.plan, Footers.in_storage(files.io)
     location = plan.tasks["location"][0].as_py()
     hadoop = hadoop_storage(spark, files.io, location)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
@@ -81,7 +99,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     inherited = merged(tuple(field for field in wanted if field.id not in schema.by_id), tested)
     on_table, _ = split_filter(scan.filter, schema)
     bound = bind(on_table, schema)
-    root, footers = read_root(store, scan.snapshot), Footers(store.io)
+    root, footers = read_root(store, scan.snapshot), Footers.in_storage(store.io)
     hadoop = hadoop_storage(spark, store.io, metadata.data_location)
     native = hadoop.is_readable and finds_columns(metadata.schemas, schema)
     forms = file_forms(replace(scan, filter=on_table), root, footers, native=native)
@@ -100,7 +118,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         vectors=lambda plan: plan.deleted_rows(store.io).positions(plan.tasks["location"].to_pylist()),
         schema=read,
         location=metadata.location,
-        size_bytes=_size(scan.snapshot),
+        size_bytes=size_of_files(scan.snapshot),
         has_deletes=forms.has_deletes,
         first_filter=filter_on_longs(bound),
         pushed=scan.pushed,
@@ -135,7 +153,80 @@ def _without_files(plan: Plan) -> Plan:
     return replace(plan, tasks=no_tasks, deletes=no_deletes, trace=None)
 
 
-def _size(snapshot: Snapshot | None) -> int:
+def size_of_files(snapshot: Snapshot | None) -> int:
     """The size of the data files in bytes, by which Spark chooses joins."""
-    text = "0" if snapshot is None else snapshot.summary.get("total-files-size", "")
-    return int(text) if text.isdigit() else _UNKNOWN_SIZE
+    size = 0 if snapshot is None else summary_number(snapshot, SummaryKey.TOTAL_FILES_SIZE)
+    return UNKNOWN_SIZE if size is None else size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileForms:
+    """The routes that the files of a snapshot may need, and its equality deletes that joins apply."""
+
+    routes: frozenset[Route]
+    has_deletes: bool
+    equality_deletes: EqualityDeletes
+    may_lack_ids: bool  # whether the footers of Parquet files must be read
+
+
+def file_forms(scan: ScanRequest, root: Root, footers: Footers, *, native: bool) -> FileForms:
+    """The forms of the files of a scan, as far as metadata shows them; unless ``native``, tasks read all of them."""
+    metadata, schema = scan.base.metadata, scan.table_schema
+    has_deletes = root.has_deletes
+    if not native:
+        return FileForms(
+            routes=frozenset({Route.TASKS}),
+            has_deletes=has_deletes,
+            equality_deletes=NO_EQUALITY_DELETES,
+            may_lack_ids=False,
+        )
+    equality_deletes = _equality_deletes(scan, root, footers) if has_deletes else NO_EQUALITY_DELETES
+    may_lack_ids = NAME_MAPPING_PROPERTY in metadata.properties or scan.inspect_files
+    identity = IdentityColumns(schema, metadata.specs, root.entries["partition_spec_id"], footers)
+    by_tasks = may_lack_ids or not equality_deletes.is_complete or not identity.is_certain
+    rows = summary_number(scan.snapshot, SummaryKey.TOTAL_RECORDS)
+    if has_deletes and (rows is None or rows // 8 > source.BITMAP_BYTES_MAX):
+        by_tasks = True
+    routes = {Route.NATIVE}
+    if equality_deletes.files.num_rows > 0:
+        routes.add(Route.JOINED)
+    if by_tasks or _has_other_formats(scan, root):
+        routes.add(Route.TASKS)
+    return FileForms(
+        routes=frozenset(routes), has_deletes=has_deletes, equality_deletes=equality_deletes, may_lack_ids=may_lack_ids
+    )
+
+
+def _equality_deletes(scan: ScanRequest, root: Root, footers: Footers) -> EqualityDeletes:
+    """The equality deletes of a snapshot; its delete manifests are read unless its summary counts none."""
+    if summary_number(scan.snapshot, SummaryKey.TOTAL_EQUALITY_DELETES) == 0 and not scan.inspect_files:
+        return NO_EQUALITY_DELETES
+    deletes = all_deletes(scan.base.store, root)
+    return EqualityDeletes(deletes, scan.table_schema, scan.base.metadata.specs, footers)
+
+
+def _has_other_formats(scan: ScanRequest, root: Root) -> bool:
+    """Whether a data file is not Parquet, or may not be; the data manifests of small tables are read."""
+    if FILE_FORMAT.of(scan.base.metadata.properties) != PARQUET or not is_parquet(root.rows(ContentType.DATA)).all():
+        return True
+    count = summary_number(scan.snapshot, SummaryKey.TOTAL_DATA_FILES)
+    if not scan.inspect_files and (count is None or count > INSPECTED_FILES_MAX):
+        return False
+    metadata, leaves = scan.base.metadata, root.leaves(ContentType.DATA_MANIFEST)
+    wanted = statistics_keys(bind(scan.filter, scan.table_schema), partition_fields(metadata))
+    return any(not is_parquet(rows).all() for rows in read_live_leaves(scan.base.store, root, leaves, wanted))
+
+
+def empty_plan(scan: ScanRequest, filter_: Bound) -> Plan:
+    """The plan of a scan without files: what readers need to know about the table."""
+    metadata, snapshot = scan.base.metadata, scan.snapshot
+    return Plan(
+        tasks=TASK.empty_table(),
+        schema=scan.table_schema,
+        table_schema=scan.table_schema,
+        filter=filter_,
+        specs=metadata.specs,
+        properties=metadata.properties,
+        fields=known_fields(metadata),
+        origin=Origin(table=metadata.location, snapshot_id=None if snapshot is None else snapshot.snapshot_id),
+    )

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.engines.spark.hadoop import HadoopStorage
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, InheritedColumns
+from icefloe.engines.spark.storage import HadoopStorage
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.io.file_io import FileIO

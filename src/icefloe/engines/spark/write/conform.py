@@ -1,15 +1,18 @@
 """Conforms a DataFrame to a table: columns by name, checked casts, no nulls in required columns.
 
 A value that its cast would change, and a null in a required column, stop the write with an error that names the column.
-Lists and maps are not changed here; the tasks that write them conform them.
+Lists and maps are not changed here; the tasks that write them conform them. ``row_schema`` finds the columns that a
+table lacks (spec: Schema Evolution).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
@@ -18,9 +21,10 @@ from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.schema import default_sql, spark_type
 from icefloe.engines.spark.session import PerJvm, java_class
 from icefloe.errors import InputError
-from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Field, List, Map, Struct, children, is_primitive
-from icefloe.model.text.spark_schema_json import FIELD_ID
+from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.types import Field, List, Map, Struct, Type, children, is_primitive
+from icefloe.model.text.spark_schema_json import FIELD_ID, fields_from_spark_json
 
 _INTEGRAL = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _TIMES = (st.TimestampType, st.TimestampNTZType, st.DateType)
@@ -51,23 +55,18 @@ def _matched(
     columns: st.StructType, fields: Sequence[Field], prefix: str, frame: DataFrame
 ) -> Mapping[str, st.StructField]:
     """The columns of a frame by the name of the table's field; exact names win over a different case."""
-    is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    fold = str if is_exact else str.lower
-    known = {field.name: field for field in fields}
-    folded: dict[str, list[str]] = {}
-    for field in fields:
-        folded.setdefault(fold(field.name), []).append(field.name)
+    find = _finder(fields, frame)
     matched: dict[str, st.StructField] = {}
     extra = []
     for column in columns.fields:
-        names = [column.name] if column.name in known else folded.get(fold(column.name), [])
-        if len(names) != 1:
+        field = find(column.name)
+        if field is None:
             extra.append(prefix + column.name)
-        elif names[0] in matched:
-            raise InputError(f"two columns are named {prefix + names[0]!r}", field=prefix + names[0])
+        elif field.name in matched:
+            raise InputError(f"two columns are named {prefix + field.name!r}", field=prefix + field.name)
         else:
-            matched[names[0]] = column
-    _refuse(extra, [prefix + name for name in known])
+            matched[field.name] = column
+    _refuse(extra, [prefix + field.name for field in fields])
     missing = [
         prefix + field.name
         for field in fields
@@ -76,6 +75,21 @@ def _matched(
     if len(missing) > 0:
         raise InputError(f"required column {', '.join(missing)} is missing", field=missing[0])
     return matched
+
+
+def _finder(fields: Sequence[Field], frame: DataFrame) -> Callable[[str], Field | None]:
+    """A function that returns the field with a name; if the session ignores case, the only one with the name."""
+    exact = {field.name: field for field in fields}
+    folded: dict[str, list[Field]] = {}
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        for field in fields:
+            folded.setdefault(field.name.lower(), []).append(field)
+
+    def find(name: str) -> Field | None:
+        alike = [exact[name]] if name in exact else folded.get(name.lower(), [])
+        return alike[0] if len(alike) == 1 else None
+
+    return find
 
 
 def _refuse(extra: list[str], known: list[str]) -> None:
@@ -227,3 +241,39 @@ def _known_not_null(frame: DataFrame, column: Column) -> Column:
     tools = jvm.org.apache.spark.sql.classic.ExpressionUtils
     promise = jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(tools.expression(column._jc))
     return Column(tools.column(promise))
+
+
+def row_schema(frame: DataFrame, schema: Schema) -> pa.Schema:
+    """The columns of a frame, by the names of the table's columns where the session takes them for the same."""
+    fields = _renamed(fields_from_spark_json(frame.schema.json()), schema.fields, frame)
+    return arrow_schema(Schema(fields=fresh_ids(fields)))
+
+
+def _renamed(fields: Sequence[Field], ours: Sequence[Field], frame: DataFrame) -> tuple[Field, ...]:
+    """Fields by the names that the table has, at every depth."""
+    find, renamed = _finder(ours, frame), []
+    for field in fields:
+        own = find(field.name)
+        if own is not None:
+            field = replace(field, name=own.name, type=_renamed_inside(field.type, own.type, frame))
+        renamed.append(field)
+    return tuple(renamed)
+
+
+def _renamed_inside(type_: Type, ours: Type, frame: DataFrame) -> Type:
+    if isinstance(type_, Struct) and isinstance(ours, Struct):
+        return Struct(_renamed(type_.fields, ours.fields, frame))
+    if isinstance(type_, List) and isinstance(ours, List):
+        return replace(type_, element=_renamed_inside(type_.element, ours.element, frame))
+    if isinstance(type_, Map) and isinstance(ours, Map):
+        key, value = _renamed_inside(type_.key, ours.key, frame), _renamed_inside(type_.value, ours.value, frame)
+        return replace(type_, key=key, value=value)
+    return type_
+
+
+def with_spelling_of(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The frame with the names of the table's columns where the session takes them for the same."""
+    find, names = _finder(schema.fields, frame), set(frame.columns)
+    own = {name: field.name for name in frame.columns if (field := find(name)) is not None}
+    renamed = {name: new for name, new in own.items() if new not in names}
+    return frame.withColumnsRenamed(renamed) if len(renamed) > 0 else frame

@@ -1,12 +1,13 @@
-"""Sorts the rows of every task in the sort order of a table (spec: Sorting).
+"""Sorts the rows of every task in the sort order of a table (spec: Sorting), or in z-order for compaction.
 
 The keys are expressions whose order in Spark is that of the format. Floating-point numbers are converted to integers,
-because in Spark both zeros are equal, and so are all NaN.
+because in Spark both zeros are equal, and so are all NaN. ``icefloe.engines.zorder`` describes the z-order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,11 +16,14 @@ from pyspark.sql.types import IntegerType, LongType
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.transform_columns import transform_key
+from icefloe.engines.zorder import BYTES, MAX_COLUMNS, has_fraction, is_text, spread
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import DOUBLE, FLOAT, Type
+from icefloe.model.schema.types import BOOLEAN, DATE, DOUBLE, FLOAT, INT, LONG, Field, Type
 from icefloe.transforms import Transform, transform_of
 from icefloe.transforms.source_columns import column_path
+
+_LOWEST = -(1 << 63)
 
 
 def sorted_in_tasks(rows: DataFrame, folders: Sequence[str], keys: Sequence[Column]) -> DataFrame:
@@ -72,3 +76,42 @@ def ordered_double(spark: SparkSession, value: Column) -> Column:
     """An integer in the order of the doubles of a column."""
     bits = static_call(spark, "java.lang.Double", "doubleToLongBits", (value,), LongType())
     return bits.bitwiseXOR(F.shiftright(bits, 63).bitwiseAND(2**63 - 1))
+
+
+def z_keys(spark: SparkSession, columns: Sequence[Field], schema: Schema) -> tuple[Column, ...]:
+    """The 8 keys to sort by, most significant first."""
+    words = [_word(spark, F.col(quoted(*column_path(schema, field.id))), field) for field in columns]
+    table = F.expr(f"array({', '.join(f'{bits}L' for bits in spread(len(words)))})")
+    keys = []
+    for byte in range(BYTES):
+        parts = []
+        for position, word in enumerate(words):
+            index = F.shiftrightunsigned(word, 8 * (BYTES - 1 - byte)).bitwiseAND(F.lit(255)).cast("int")
+            parts.append(F.shiftleft(F.get(table, index), len(words) - 1 - position))
+        key = reduce(Column.bitwiseOR, parts)
+        # With 8 columns the first bit is the sign of the key.
+        keys.append((key.bitwiseXOR(F.lit(_LOWEST)) if len(words) == MAX_COLUMNS else key).asc())
+    return tuple(keys)
+
+
+def _word(spark: SparkSession, column: Column, field: Field) -> Column:
+    """The 64 bits of a value; 0 for null."""
+    if is_text(field.type):
+        first = F.hex(F.substring(column.cast("binary"), 1, BYTES))
+        word = F.conv(F.rpad(first, 2 * BYTES, "0"), 16, -10).cast("bigint")
+    else:
+        word = _number(spark, column, field).bitwiseXOR(F.lit(_LOWEST))
+    return F.coalesce(word, F.lit(0).cast("bigint"))
+
+
+def _number(spark: SparkSession, column: Column, field: Field) -> Column:
+    """An integer with the order of the values."""
+    if has_fraction(field.type):
+        return ordered_double(spark, column.cast("double"))
+    if field.type in (INT, LONG, BOOLEAN):
+        return column.cast("int").cast("bigint") if field.type == BOOLEAN else column.cast("bigint")
+    if field.type == DATE:
+        return F.unix_date(column).cast("bigint")
+    # The Java value of a time or timestamp is a number, and dividing it by one gives that number.
+    one = F.lit(1).cast("bigint")
+    return static_call(spark, "java.lang.Math", "floorDiv", (column, one), LongType())

@@ -5,17 +5,22 @@ entries of one attempt of each task. All files of a write are in one folder, so 
 those of which no entry was returned. Spark does not wait for the Python process of an attempt that it gives up, so this
 may write files after the driver has looked for them. A marker file therefore exists in the folder as long as the write:
 an attempt that does not find it after writing its files deletes them.
+
+Java omits the offsets of texts, lists and maps inside a column that has no values of them. The Arrow format allows it,
+but ``nbytes`` of such a column reads these offsets: it returns any number, or the process crashes. ``with_offsets``
+adds them.
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
@@ -23,7 +28,6 @@ from pyspark.sql.types import BinaryType, StructType
 from icefloe.engines.spark.failures import marking, translated
 from icefloe.engines.spark.storage import hadoop_path, task_storage
 from icefloe.engines.spark.task_python import arrow_stream, map_in_arrow
-from icefloe.engines.spark.write.task_batches import with_offsets
 from icefloe.errors import IcefloeError
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import concat
@@ -112,3 +116,29 @@ def _remove(spark: SparkSession, io: FileIO, folder: str) -> None:
     if folder.startswith(RENAMING_SCHEMES):
         path: Any = spark._jvm.org.apache.hadoop.fs.Path(hadoop_path(folder))
         path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
+
+
+def with_offsets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; columns whose lists or maps have no values are copied, which writes their offsets."""
+    for batch in batches:
+        if any(_lacks_values(column) for column in batch.columns):
+            rows = pa.array(np.arange(batch.num_rows))
+            columns = [column.take(rows) if _lacks_values(column) else column for column in batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        else:
+            yield batch
+
+
+def _lacks_values(array: pa.Array) -> bool:
+    """Whether an array has lists or maps without any value, at any depth."""
+    match array:
+        case pa.StructArray():
+            parts = [array.field(place) for place in range(array.type.num_fields)]
+            return any(_lacks_values(part) for part in parts)
+        case pa.MapArray():
+            parts = [array.keys, array.items]
+        case pa.ListArray() | pa.LargeListArray():
+            parts = [array.values]
+        case _:
+            return False
+    return any(len(part) == 0 or _lacks_values(part) for part in parts)

@@ -1,13 +1,18 @@
-"""Results of transforms as columns (spec: Partition Transforms).
+"""Results of transforms as columns: sort keys, and the names of partition folders (spec: Partition Transforms).
 
 The Spark SQL of most transforms is part of the transform: ``spark_key`` and ``spark_folder``. Buckets and truncated
 decimals are calls of Java methods: hashes are those of Spark's own Murmur3. So no transform of the specification needs
 a Python worker. Any other transform is computed on Arrow arrays in tasks.
+
+By the names of folders Spark groups rows to tasks and files. Names of different partitions differ, and are valid on
+every file system. The partition tuple of a file is computed from a row of the file, not from its folder. Times are in
+UTC, whatever the time zone of the session.
 """
 
 from __future__ import annotations
 
 import decimal
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
@@ -19,9 +24,15 @@ from icefloe.engines.spark.jvm_calls import method_call, static_call
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.task_python import arrow_function
 from icefloe.engines.spark.write.conform import quoted
+from icefloe.formats.write.partition_values import PartitionColumn, partition_fields
 from icefloe.model.arrow.arrow_types import arrow_type
+from icefloe.model.partition.spec import PartitionSpec
+from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
+    BINARY,
     DATE,
+    DOUBLE,
+    FLOAT,
     INT,
     LONG,
     MAX_DECIMAL_PRECISION,
@@ -29,8 +40,10 @@ from icefloe.model.schema.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     Decimal,
     Field,
+    Fixed,
     Type,
 )
 from icefloe.transforms import DecimalSteps, HashBuckets, Transform
@@ -43,6 +56,9 @@ _BIG_DECIMAL, _BIG_INTEGER = "java.math.BigDecimal", "java.math.BigInteger"
 _ROUND_FLOOR = 3  # of java.math.BigDecimal
 _SEED = 0
 _NANOS_PER_MICRO = 1000
+_PLAIN_TEXT = r"^[ -}][ -~]{0,63}\z"  # printable ASCII that fits a folder name and does not start like a hash
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_LONG_BYTES = 32
 
 
 def transform_key(spark: SparkSession, transform: Transform, path: tuple[str, ...], source: Type) -> Column:
@@ -146,3 +162,50 @@ def _big_decimal(spark: SparkSession, column: Column, scale: int) -> Column:
     """A decimal with exactly this scale: results of Spark's arithmetic may have a smaller one in memory."""
     value = method_call(spark, column, "toJavaBigDecimal", _BIG_DECIMAL)
     return method_call(spark, value, "setScale", _BIG_DECIMAL, (F.lit(scale),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFolder:
+    """A level of folders: the name of the column that Spark splits by, and how to compute it."""
+
+    name: str
+    text: Column
+
+
+def partition_folders(spark: SparkSession, schema: Schema, spec: PartitionSpec) -> tuple[PartitionFolder, ...]:
+    """One level per partition field that is not void, with names that no column of the table has."""
+    taken = {field.name.lower() for field in schema.fields}
+    folders = []
+    for column in partition_fields(schema, spec):
+        name = column.field.name
+        while name.lower() in taken:
+            name = f"{name}_{column.field.field_id}"
+        taken.add(name.lower())
+        # Never null: Spark would sort rows again by its text for null, and lose the order within a folder.
+        text = F.coalesce(_text(spark, column), F.lit(_NULL_FOLDER))
+        folders.append(PartitionFolder(name=name, text=text))
+    return tuple(folders)
+
+
+def _text(spark: SparkSession, column: PartitionColumn) -> Column:
+    text = transform_text(spark, column.transform, column.path, column.source)
+    if text is not None:
+        return text
+    # Values that do not fit the type of the column are refused later.
+    return _plain_text(transform_key(spark, column.transform, column.path, column.source), column.result)
+
+
+def _plain_text(column: Column, type_: Type) -> Column:
+    if type_ == STRING:
+        is_plain = column.rlike(_PLAIN_TEXT) & (column != _NULL_FOLDER)
+        return F.when(is_plain, column).otherwise(_hashed(column))
+    if type_ in (BINARY, UUID) or isinstance(type_, Fixed):
+        is_short = F.length(column) <= _LONG_BYTES
+        return F.when(is_short, F.concat(F.lit("x"), F.hex(column))).otherwise(_hashed(column))
+    if type_ in (FLOAT, DOUBLE):
+        return (column + F.lit(0.0)).cast("string")  # there is one zero
+    return F.unix_micros(column).cast("string") if type_ == TIMESTAMPTZ else column.cast("string")
+
+
+def _hashed(column: Column) -> Column:
+    return F.concat(F.lit("~"), F.sha2(column, 256))

@@ -20,10 +20,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from icefloe.engines.spark.session import WRITE_SETTINGS, child_session, in_session, local_frame, spark_internals
 from icefloe.engines.spark.storage import hadoop_path
 from icefloe.engines.spark.write.conform import conformed
-from icefloe.engines.spark.write.distribution import Distribution, distributed, distribution_of, hash_settings
-from icefloe.engines.spark.write.file_sizes import concurrent_writers, rows_per_file
-from icefloe.engines.spark.write.parquet_settings import parquet_settings
-from icefloe.engines.spark.write.partition import partition_folders
+from icefloe.engines.spark.write.distribution import (
+    Distribution,
+    concurrent_writers,
+    distributed,
+    distribution_of,
+    hash_settings,
+    rows_per_file,
+)
 from icefloe.engines.spark.write.sort import sort_keys, sorted_in_tasks
 from icefloe.engines.spark.write.task_files import (
     RENAMING_SCHEMES,
@@ -32,15 +36,27 @@ from icefloe.engines.spark.write.task_files import (
     write_by_tasks,
     write_folder,
 )
+from icefloe.engines.spark.write.transform_columns import partition_folders
 from icefloe.errors import InputError, UnsupportedError
+from icefloe.formats.parquet.options import parquet_options
 from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.write.entries import WrittenFile, entries_of
+from icefloe.formats.write.layout import layout
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields, split
 from icefloe.formats.write.sort_rows import ordered_ids, usable
 from icefloe.formats.write.split_by_partition import write_files
 from icefloe.io.file_io import FileInfo, FileIO
-from icefloe.model.metadata.properties import FANOUT, FILE_FORMAT, PARQUET_COMPRESSION
+from icefloe.model.metadata.properties import (
+    FANOUT,
+    FILE_FORMAT,
+    PARQUET_BLOOM_MAX_BYTES,
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_LEVEL,
+    PARQUET_DICT_SIZE,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_SIZE,
+)
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import UUID, Field, Fixed, List, Map
@@ -55,6 +71,18 @@ _JOB_OPTIONS = {
 _READERS = 16
 MANY_FILES = 256  # whose footers are read by tasks
 FILES_PER_TASK = 64
+_ZLIB_LEVELS = [
+    "NO_COMPRESSION",
+    "BEST_SPEED",
+    "TWO",
+    "THREE",
+    "FOUR",
+    "FIVE",
+    "SIX",
+    "SEVEN",
+    "EIGHT",
+    "BEST_COMPRESSION",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,3 +258,32 @@ def _write_in_tasks(
         lineage=lineage,
     )
     return write_by_tasks(ready.drop(*names), folder, io, work)
+
+
+def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> dict[str, str]:
+    """The options of a write. The values of properties are checked as they are for files that Arrow writes."""
+    options = parquet_options(layout(schema, properties))
+    settings = {
+        "parquet.block.size": str(options.row_group_bytes),
+        "parquet.page.size": str(PARQUET_PAGE_SIZE.of(properties)),
+        "parquet.page.row.count.limit": str(PARQUET_PAGE_ROWS.of(properties)),
+        "parquet.dictionary.page.size": str(PARQUET_DICT_SIZE.of(properties)),
+        "parquet.page.write-checksum.enabled": "true",
+        **_level(properties),
+    }
+    for path, rate in options.blooms.items():
+        settings[f"parquet.bloom.filter.enabled#{path}"] = "true"
+        settings[f"parquet.bloom.filter.fpp#{path}"] = str(rate)
+    if len(options.blooms) > 0:
+        settings["parquet.bloom.filter.max.bytes"] = str(PARQUET_BLOOM_MAX_BYTES.of(properties))
+        settings["parquet.bloom.filter.adaptive.enabled"] = "true"  # as large as the values of a row group need
+    return settings
+
+
+def _level(properties: Mapping[str, str]) -> dict[str, str]:
+    codec, level = PARQUET_COMPRESSION.of(properties), PARQUET_COMPRESSION_LEVEL.of(properties)
+    if level == "" or codec not in ("zstd", "gzip"):
+        return {}
+    if codec == "zstd":
+        return {"parquet.compression.codec.zstd.level": level}
+    return {"zlib.compress.level": _ZLIB_LEVELS[int(level)]}

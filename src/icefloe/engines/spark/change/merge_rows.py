@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.engine import MergedRows, MergeMatches
-from icefloe.engines.merge import SOURCE, TARGET, Action, When
+from icefloe.engines.merge_plan import SOURCE, TARGET, Action, When
 from icefloe.engines.spark.change.merge_source import HAS_SOURCE, ClauseColumns, SparkSource
 from icefloe.engines.spark.change.positions import positions_of
+from icefloe.engines.spark.change.rewrite import final_row_id
 from icefloe.engines.spark.change.row_operations import RowOperations
 from icefloe.engines.spark.change.source_keys import rows_with_keys
 from icefloe.engines.spark.failures import translated
@@ -68,8 +69,9 @@ class _Merge:
         self._files, self._source = files, source
         lineage = (ROW_ID,) if len(files.lineage) > 0 else ()
         rows = rows_with_positions(spark, planned_source(spark, files, source.plan.schema, lineage))
-        self._numbers, self._has_ids = rows.files, len(lineage) > 0
-        self._table, self._inserts = rows.frame, source.clauses_for(When.NOT_MATCHED)
+        self._numbers, self._ids = rows.files, [field.name for field in lineage]
+        self._table = rows.frame.withColumns({name: final_row_id(files) for name in self._ids})
+        self._inserts = source.clauses_for(When.NOT_MATCHED)
         self._matched, self._alone = source.clauses_for(When.MATCHED), source.clauses_for(When.NOT_MATCHED_BY_SOURCE)
 
     def operations(self) -> MergeOperations:
@@ -103,14 +105,9 @@ class _Merge:
         clause = F.when(in_table & in_source, _chosen(self._matched)).when(in_table, _chosen(alone))
         # The clause is computed below, so that values are computed for its rows alone.
         with_clause = joined.withColumn(_CLAUSE, clause.otherwise(_chosen(inserts)))
-        row_id = F.col(f"{TARGET}.{ROW_ID.name}")
-        ids = (
-            [F.when(row_id < self._files.final_lineage.next_row_id, row_id).alias(ROW_ID.name)] if self._has_ids else []
-        )
         writing = [columns for columns in (*self._matched, *alone, *inserts) if len(columns.values) > 0]
         return with_clause.where(F.col(_CLAUSE).isNotNull() | (in_table & in_source)).select(
-            *(F.col(f"{TARGET}.{name}").alias(name) for name in (FILE, POSITION)),
-            *ids,
+            *(F.col(f"{TARGET}.{name}").alias(name) for name in (FILE, POSITION, *self._ids)),
             F.col(_CLAUSE),
             *_new_values(self._source, writing),
         )
