@@ -7,7 +7,7 @@ columns and files that the merge needs. An updated row keeps its id (spec: Row-l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -31,29 +31,21 @@ _CLAUSE = "_icefloe_clause"
 _JOINS = {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOperations:
-    """The operations of a merge, and how many rows it updates."""
-
-    operations: RowOperations
-    rows_updated: int
-
-
 def find_merged(spark: SparkSession, files: PlannedFiles, source: SparkSource) -> MergeMatches:
     """Decide about every row of the planned files and of the source; only final row ids are kept."""
     with translated():
         if files.plan.files == 0:
-            found = MergeOperations(operations=_inserts(source, source.aliased), rows_updated=0)
+            found = _inserts(source, source.aliased)
         else:
             found = _Merge(spark, files, source).operations()
-    return MergeMatches(positions=found.operations.positions, prepared=found)
+    return MergeMatches(positions=found.positions, prepared=found)
 
 
 def write_merged(files: PlannedFiles, matches: MergeMatches) -> MergedRows:
     """Write the updated and the inserted rows to new data files."""
-    found: MergeOperations = matches.prepared
-    entries = found.operations.write(files)
-    changed = sum(len(rows) for rows in matches.positions.values())
+    found: RowOperations = matches.prepared
+    entries = found.write(files)
+    changed = sum(len(rows) for rows in found.positions.values())
     return MergedRows(
         entries=entries,
         rows_inserted=sum(entries["record_count"].to_pylist()) - found.rows_updated,
@@ -74,12 +66,12 @@ class _Merge:
         self._inserts = source.clauses_for(When.NOT_MATCHED)
         self._matched, self._alone = source.clauses_for(When.MATCHED), source.clauses_for(When.NOT_MATCHED_BY_SOURCE)
 
-    def operations(self) -> MergeOperations:
+    def operations(self) -> RowOperations:
         """All decisions; InputError if several rows of the source match one row of the table."""
         if len(self._matched) + len(self._alone) == 0:
             table = rows_with_keys(self._table, self._source.rows, self._source.keys).alias(TARGET)
             new = self._source.aliased.join(table, self._source.condition, "left_anti")
-            return MergeOperations(operations=_inserts(self._source, new), rows_updated=0)
+            return _inserts(self._source, new)
         decided = self._source.keep(self._decided())
         of_table, acts = decided.where(F.col(POSITION).isNotNull()), F.col(_CLAUSE).isNotNull()
         found = positions_of(of_table, self._numbers, planned_rows=self._files.rows, chosen=acts)
@@ -87,7 +79,7 @@ class _Merge:
             raise self._ambiguous(of_table)
         updated = self._rows_updated(of_table, sum(len(rows) for rows in found.positions.values()))
         rows = self._written(decided, updated)
-        return MergeOperations(operations=RowOperations(rows=rows, positions=found.positions), rows_updated=updated)
+        return RowOperations(rows=rows, positions=found.positions, rows_updated=updated)
 
     def _decided(self) -> DataFrame:
         """The rows of both sides to which a clause applies, with its number and their new values.

@@ -40,6 +40,7 @@ class RowOperations:
 
     rows: DataFrame | None
     positions: Positions
+    rows_updated: int = 0  # of a merge of a DataFrame; those of a statement are not counted
 
     def write(self, files: PlannedFiles) -> pa.Table:
         """Write updated and inserted rows to new files; an updated row keeps its id."""

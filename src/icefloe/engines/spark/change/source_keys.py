@@ -103,7 +103,7 @@ def _in(column: str, values: Sequence[Any]) -> Expr:
 def rows_with_keys(table: DataFrame, source: DataFrame, keys: Sequence[Key]) -> DataFrame:
     """The rows of a table with a key of the source, if Spark would broadcast these keys; otherwise all rows.
 
-    An outer join would shuffle all rows of the table, and needs no others.
+    An outer join shuffles the rows of both sides, and needs no other rows of the table.
     """
     if len(keys) == 0:
         return table

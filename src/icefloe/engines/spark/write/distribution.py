@@ -51,7 +51,7 @@ class Distribution(StrEnum):
 
 
 def distribution_of(metadata: TableMetadata, order: SortOrder, *, is_rewrite: bool = False) -> Distribution | None:
-    """The distribution of a write: that of the table; None if nobody asks for any.
+    """The distribution of a write: that of the table; None if none is set.
 
     The default is ``range`` for tables with a sort order and ``hash`` for other partitioned tables. A rewrite of rows
     that the table has is never distributed by range by default: the rows of a file are in order already, and Spark
