@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from spark.fakes import Files
-from support.servers.spark import spark
+from support.servers.spark import spark, tokyo
 
-__all__ = ["spark"]
+__all__ = ["spark", "tokyo"]
 
 
 @pytest.fixture

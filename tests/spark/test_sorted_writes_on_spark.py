@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -48,14 +48,6 @@ TEXTS = ["", "a", "ab", "abc", "é", "\U0001f600", "\uffff", "日本", "Z", None
 def schema(request: pytest.FixtureRequest) -> Schema:
     """A schema that Spark's own writer writes, and one that tasks write."""
     return NATIVE if request.param == "native" else IN_TASKS
-
-
-@pytest.fixture
-def tokyo(spark: SparkSession) -> Iterator[SparkSession]:
-    former = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    yield spark
-    spark.conf.set("spark.sql.session.timeZone", former)
 
 
 def some_rows(schema: Schema, count: int = 400) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +34,6 @@ TIMES = [
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
-
-
-@pytest.fixture
-def tokyo(spark: SparkSession) -> Iterator[SparkSession]:
-    former = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    yield spark
-    spark.conf.set("spark.sql.session.timeZone", former)
 
 
 def partition_of_each_row(entries: Any) -> dict[int, object]:

@@ -57,14 +57,6 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
-@pytest.fixture
-def tokyo(spark: SparkSession) -> Iterator[SparkSession]:
-    former = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    yield spark
-    spark.conf.set("spark.sql.session.timeZone", former)
-
-
 def read_back(entries: pa.Table, schema: Schema) -> list[dict[str, object]]:
     tables = [pq.ParquetFile(location).read() for location in entries["location"].to_pylist()]
     return [row for table in tables for row in table.cast(pa.schema(arrow_schema(schema))).to_pylist()]

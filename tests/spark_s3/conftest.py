@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +11,8 @@ from pyspark.sql import SparkSession
 import icefloe
 from icefloe.table.catalog import Catalog
 from support.jars import s3a_classpath
-from support.servers.java_options import QUICK_START
 from support.servers.s3 import S3Server
+from support.servers.spark import local_spark
 
 
 @pytest.fixture(scope="session")
@@ -23,24 +21,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if SparkSession.getActiveSession() is not None:
         pytest.skip("this process has a Spark without hadoop-aws; run make spark-s3")
     folder = tmp_path_factory.mktemp("spark-s3")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2, 3]")
-        .appName("icefloe tests with S3A")
-        .config("spark.jars", s3a_classpath())
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", QUICK_START)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.local.dir", str(folder / "local"))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_spark(folder, "local[2, 3]", {"spark.jars": s3a_classpath()}) as session:
+        yield session
 
 
 @pytest.fixture

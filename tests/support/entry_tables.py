@@ -54,14 +54,21 @@ TYPES = {column_key(1): pa.int64(), CITY: pa.string()}
 
 @dataclass
 class Scripted:
-    """A catalog whose next swaps answer by script; ``between`` runs before a swap, as another writer would."""
+    """A catalog whose next swaps answer by script; ``between`` runs before a swap, as another writer would.
+
+    "lost" and "landed" are unknown outcomes of a swap that did not move the pointer, and of one that did. "broken" and
+    "moved and broken" raise an error that no catalog should raise.
+    """
 
     inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
     script: list[str] = field(default_factory=list)
     between: list[Callable[[], object]] = field(default_factory=list)
     swaps: int = 0
+    blind: bool = False  # after a swap, no pointer can be loaded
 
     def load(self, identifier: NameLike) -> str:
+        if self.blind and self.swaps > 0:
+            raise TimeoutError("no answer")
         return self.inner.load(identifier)
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
@@ -69,14 +76,26 @@ class Scripted:
             self.between.pop(0)()
         self.swaps += 1
         step = self.script.pop(0) if len(self.script) > 0 else "swap"
-        if step == "stale":
-            return Stale()
-        if step == "gone":
-            raise NoSuchTable("the table was dropped")
-        if step == "lost":
-            return Unknown(cause=TimeoutError("no answer"))
+        match step:
+            case "stale":
+                return Stale()
+            case "gone":
+                raise NoSuchTable("the table was dropped")
+            case "lost":
+                return Unknown(cause=TimeoutError("no answer"))
+            case "interrupt":
+                return Unknown(cause=KeyboardInterrupt())
+            case "broken":
+                raise OSError("out of sockets")
         outcome = self.inner.swap(identifier, expected, new)
-        return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
+        match step:
+            case "moved and broken":
+                raise OSError("out of sockets")
+            case "moved and stale":
+                return Stale()
+            case "landed":
+                return Unknown(cause=TimeoutError("answer lost"))
+        return outcome
 
 
 @dataclass

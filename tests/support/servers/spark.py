@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from support.servers.java_options import QUICK_START
 
+TIME_ZONE = "spark.sql.session.timeZone"
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark, started for the first test that asks for it."""
-    folder = tmp_path_factory.mktemp("spark")
+
+@contextmanager
+def local_spark(folder: Path, master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A Spark in this process, with settings besides those of all tests."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .appName("icefloe tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
@@ -28,8 +31,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
+        .config(map={**settings})
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local Spark, started for the first test that asks for it."""
+    with local_spark(tmp_path_factory.mktemp("spark"), "local[2]", {}) as session:
+        yield session
+
+
+@pytest.fixture
+def tokyo(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the time zone of Tokyo."""
+    former = spark.conf.get(TIME_ZONE)
+    spark.conf.set(TIME_ZONE, "Asia/Tokyo")
+    yield spark
+    assert former is not None
+    spark.conf.set(TIME_ZONE, former)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from icefloe.catalogs.catalog import Stale, Swap, Unknown
-from icefloe.catalogs.memory import MemoryCatalog
 from icefloe.commit import loop
 from icefloe.commit.base import TablePointer
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.env import SYSTEM
 from icefloe.errors import CommitFailed, CommitStateUnknown, ConflictError, NoSuchTable
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.partition.spec import UNPARTITIONED
@@ -26,49 +23,10 @@ from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.file_changes import FileChanges
 from support.engine_work import write_entries
+from support.entry_tables import ENV, NAME, Scripted
 from support.tables import VERSIONS
 
 pytestmark = pytest.mark.parametrize("version", VERSIONS)
-NAME = ("db", "t")
-ENV = replace(SYSTEM, sleep=lambda seconds: None)
-
-
-@dataclass
-class Scripted:
-    """A catalog whose next swaps answer by script: "stale", "lost" (nothing moved), "landed" (moved, then failed).
-
-    "broken" and "moved and broken" raise an error that no catalog should.
-    """
-
-    inner: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("test", warehouse="memory://wh"))
-    script: list[str] = field(default_factory=list)
-    swaps: int = 0
-    blind: bool = False  # after a swap, nobody sees what became of it
-
-    def load(self, identifier: tuple[str, ...]) -> str:
-        if self.blind and self.swaps > 0:
-            raise TimeoutError("no answer")
-        return self.inner.load(identifier)
-
-    def swap(self, identifier: tuple[str, ...], expected: str, new: str) -> Swap:
-        self.swaps += 1
-        step = self.script.pop(0) if len(self.script) > 0 else "swap"
-        if step == "stale":
-            return Stale()
-        if step == "gone":
-            raise NoSuchTable("the table was dropped")
-        if step == "lost":
-            return Unknown(cause=TimeoutError("no answer"))
-        if step == "interrupt":
-            return Unknown(cause=KeyboardInterrupt())
-        if step == "broken":
-            raise OSError("out of sockets")
-        outcome = self.inner.swap(identifier, expected, new)
-        if step == "moved and broken":
-            raise OSError("out of sockets")
-        if step == "moved and stale":
-            return Stale()
-        return Unknown(cause=TimeoutError("answer lost")) if step == "landed" else outcome
 
 
 @dataclass

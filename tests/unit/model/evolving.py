@@ -8,6 +8,10 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
+from icefloe.errors import InputError
+from icefloe.model.evolution.evolve import evolve
 from icefloe.model.evolution.protected_columns import Protected
 from icefloe.model.evolution.steps import (
     AddColumn,
@@ -46,6 +50,7 @@ from icefloe.model.schema.types import (
     Map,
     Struct,
     Type,
+    children,
     is_primitive,
 )
 
@@ -234,3 +239,20 @@ def null_where_required(values: dict[int, Any], fields: tuple[Field, ...]) -> li
 
 def _nulls(values: dict[int, Any], type_: Struct) -> list[str]:
     return null_where_required(values, type_.fields)
+
+
+def changed(*steps: object, **options: object) -> Schema:
+    """The schema after steps."""
+    return evolve(SCHEMA, steps, **{"last_column_id": LAST, **options}).schema
+
+
+def refusal(*steps: object, **options: object) -> InputError:
+    """The error that refuses steps."""
+    with pytest.raises(InputError) as caught:
+        changed(*steps, **options)
+    return caught.value
+
+
+def names(schema: Schema, parent: str | None = None) -> list[str]:
+    """The names of the columns, or of the fields of a struct."""
+    return [f.name for f in (schema.fields if parent is None else children(schema.field(parent).type))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icefloe.errors import InputError
 from icefloe.model.evolution.evolve import Evolved, evolve
 from icefloe.model.evolution.protected_columns import Protected, protected_of
 from icefloe.model.evolution.steps import (
@@ -23,7 +22,6 @@ from icefloe.model.evolution.steps import (
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.sort_order import UNSORTED, SortField, SortOrder
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
-from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     DATE,
     DOUBLE,
@@ -35,25 +33,9 @@ from icefloe.model.schema.types import (
     List,
     Map,
     Struct,
-    children,
     walk,
 )
-from unit.model.evolving import LAST, SCHEMA
-
-
-def changed(*steps: object, **options: object) -> Schema:
-    return evolve(SCHEMA, steps, **{"last_column_id": LAST, **options}).schema
-
-
-def refusal(*steps: object, **options: object) -> InputError:
-    with pytest.raises(InputError) as caught:
-        changed(*steps, **options)
-    return caught.value
-
-
-def names(schema: Schema, parent: str | None = None) -> list[str]:
-    return [f.name for f in (schema.fields if parent is None else children(schema.field(parent).type))]
-
+from unit.model.evolving import LAST, SCHEMA, changed, names, refusal
 
 # What the steps do
 

@@ -34,24 +34,8 @@ from icefloe.model.schema.types import (
     List,
     Map,
     Struct,
-    children,
 )
-from unit.model.evolving import ADDRESS, LAST, SCHEMA
-
-
-def changed(*steps: object, **options: object) -> Schema:
-    return evolve(SCHEMA, steps, **{"last_column_id": LAST, **options}).schema
-
-
-def refusal(*steps: object, **options: object) -> InputError:
-    with pytest.raises(InputError) as caught:
-        changed(*steps, **options)
-    return caught.value
-
-
-def names(schema: Schema, parent: str | None = None) -> list[str]:
-    return [f.name for f in (schema.fields if parent is None else children(schema.field(parent).type))]
-
+from unit.model.evolving import ADDRESS, LAST, SCHEMA, changed, names, refusal
 
 ONE = Struct((Field(1, "x", INT),))
 
