@@ -3,11 +3,15 @@
 A put is atomic for readers, and durable once the store confirms it. ``put_if_absent`` is a put with a condition that
 the store checks (``object_requests``). All other requests may be repeated: reads change nothing, and names of new files
 are unique.
+
+Arrow opens an object to read with one request, which returns its size and its last bytes: a Parquet footer and small
+files are then read from memory. It writes an object as a stream that is uploaded in parts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +33,6 @@ from icefloe.errors import (
 from icefloe.io.arrow_view import arrow_view
 from icefloe.io.file_io import FileInfo, check_size, raise_not_deleted
 from icefloe.io.local import check_range, short_file
-from icefloe.io.object_files import RangeFile, Upload
 from icefloe.io.object_requests import Bucket, Object, Put, translated_request
 from icefloe.io.retries import DEFAULT_PATIENCE, retried
 from icefloe.io.storage_locations import plain_location, scheme_family, storage_properties
@@ -41,6 +44,7 @@ _R = TypeVar("_R")
 
 PARTS_FROM = 64 * MIB  # files from this size on are uploaded in parts
 PART_BYTES = 16 * MIB
+_TAIL_BYTES = 64 * 1024  # as much as Arrow requests to find the footer of a Parquet file
 _THREADS = 8
 _DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
 
@@ -214,12 +218,12 @@ class ObjectStoreFileIO:
         return view, path
 
     def _open_input(self, location: str) -> Any:
-        return pa.PythonFile(RangeFile(self, location), mode="r")
+        return pa.PythonFile(_RangeFile(self, location), mode="r")
 
     def _open_output(self, location: str) -> Any:
         target = self._object(location)
         stream = obstore.open_writer(target.bucket.retrying, target.key, buffer_size=PART_BYTES)
-        return pa.PythonFile(Upload(stream, lambda: translated_request("write", location)), mode="w")
+        return pa.PythonFile(_Upload(stream, location), mode="w")
 
     def _attempt(self, location: str, data: bytes) -> BaseException | None:
         try:
@@ -295,3 +299,72 @@ def _in_parallel(action: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
 def _passes(error: Exception) -> bool:
     """Whether a retry may succeed: not after a definite answer of the store."""
     return isinstance(error, StorageError) and error.retryable
+
+
+class _RangeFile:
+    """A readable file for ``pyarrow.PythonFile``; every read outside of the tail is one request."""
+
+    def __init__(self, storage: ObjectStoreFileIO, location: str) -> None:
+        self._storage = storage
+        self._location = location
+        self._size, self._tail = storage.read_tail(location, _TAIL_BYTES)
+        self._position = 0
+        self.closed = False
+
+    def size(self) -> int:
+        """The file's length."""
+        return self._size
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position counted from the start, from here or from the end."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def read(self, length: int | None = -1) -> bytes:
+        """Up to ``length`` bytes, less only at the end of the file."""
+        rest = max(0, self._size - self._position)
+        wanted = rest if length is None or length < 0 else min(length, rest)
+        data = self._read_at(self._position, wanted)
+        self._position += len(data)
+        return data
+
+    def _read_at(self, offset: int, length: int) -> bytes:
+        start = offset - (self._size - len(self._tail))
+        if start >= 0:
+            return self._tail[start : start + length]
+        return self._storage.read_range(self._location, offset, length) if length > 0 else b""
+
+    def close(self) -> None:
+        """Free the bytes."""
+        self._tail, self.closed = b"", True
+
+
+class _Upload:
+    """A file being written, for ``pyarrow.PythonFile``; it appears, whole, when it is closed."""
+
+    def __init__(self, stream: Any, location: str) -> None:
+        self._stream = stream
+        self._location = location
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Add bytes; they are uploaded whenever they fill a part."""
+        octets = memoryview(data).cast("B")  # Arrow's own buffers hold signed bytes, which the client refuses
+        with translated_request("write", self._location):
+            self._stream.write(octets)
+        return len(octets)
+
+    def flush(self) -> None:
+        """Does nothing: the file appears only when it is closed."""
+
+    def close(self) -> None:
+        """Finish the upload."""
+        if not self.closed:
+            self.closed = True
+            with translated_request("write", self._location):
+                self._stream.close()

@@ -22,7 +22,7 @@ from icefloe.codecs.json.input import (
     in_file,
     with_unknown,
 )
-from icefloe.codecs.json.records import holds_records, shown
+from icefloe.codecs.json.record_shapes import holds_records, shown
 from icefloe.errors import CorruptFile, FormatError, LimitError
 
 

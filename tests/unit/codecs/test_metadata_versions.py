@@ -13,7 +13,7 @@ from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshots
 from icefloe.model.metadata.statistics_files import EncryptionKey
 from icefloe.model.metadata.table_metadata import TableMetadata
-from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, metadata_fields, required_metadata_fields
+from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, fields, required
 from icefloe.model.partition.spec import PartitionField
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.types import parse_type
@@ -34,8 +34,8 @@ def test_every_version_writes_what_it_must_and_nothing_it_must_not(version):
 
     written = encoded(metadata)
 
-    assert set(required_metadata_fields(version)) <= written.keys()
-    assert written.keys() <= set(metadata_fields(version))
+    assert set(required(METADATA_FIELDS, version)) <= written.keys()
+    assert written.keys() <= set(fields(METADATA_FIELDS, version))
     assert (written.keys() >= V1_ONLY) == (version == 1)
     assert ("encryption-keys" in written) == (version >= 3)
 

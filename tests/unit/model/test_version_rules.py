@@ -8,7 +8,7 @@ import pytest
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.model.metadata import version_rules as vr
-from icefloe.model.metadata.version_rules import Presence, fields, metadata_fields, presence, required, written
+from icefloe.model.metadata.version_rules import METADATA_FIELDS, Presence, fields, presence, required, written
 from support.shared_files import shared
 
 TABLES = {
@@ -100,12 +100,12 @@ def test_required_fields_are_some_of_those_a_version_may_write():
     for table in TABLES.values():
         for version in vr.VERSIONS:
             assert set(required(table, version)) <= set(fields(table, version)) <= set(table)
-    assert vr.required_metadata_fields(1) == (
+    assert vr.required(METADATA_FIELDS, 1) == (
         *("format-version", "location", "last-updated-ms", "last-column-id", "schema", "partition-spec"),
     )
-    assert "schema" not in metadata_fields(2)
+    assert "schema" not in fields(METADATA_FIELDS, 2)
     assert vr.required(vr.SNAPSHOT_FIELDS, 1) == ("snapshot-id", "timestamp-ms")
-    assert "manifests" in vr.snapshot_fields(1)
+    assert "manifests" in vr.fields(vr.SNAPSHOT_FIELDS, 1)
 
 
 def test_a_field_or_version_that_does_not_exist_is_an_error():

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from icefloe.codecs.avro.schemas import UUID_BYTES
-from icefloe.codecs.json.records import join
+from icefloe.codecs.json.record_shapes import join
 from icefloe.errors import FormatError, LimitError, UnsupportedError
 from icefloe.limits import DEFAULT, MIB, Limits
 from icefloe.model.arrow.arrow_types import VARIANT_PARTS

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.avro.projection import split_pairs
 from icefloe.codecs.json.input import Count, Int, Long, Record, convert_json, missing
-from icefloe.codecs.json.records import join
+from icefloe.codecs.json.record_shapes import join
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.manifest.field_ids import MEASURE_MAPS, MeasureMap
 from icefloe.codecs.manifest.partition_values import partition_stats, partition_value

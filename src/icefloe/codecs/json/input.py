@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from icefloe.codecs.json.records import ANY, UNSET, entry_path, fields_of, holds_records, join, misfit, shape_of
+from icefloe.codecs.json.record_shapes import ANY, UNSET, entry_path, fields_of, holds_records, join, misfit, shape_of
 from icefloe.errors import CorruptFile, FormatError, IcefloeError, LimitError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.version_rules import VERSIONS

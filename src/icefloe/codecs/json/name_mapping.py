@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from icefloe.codecs.json.input import Int, Record, decode_json
-from icefloe.codecs.json.records import join
+from icefloe.codecs.json.record_shapes import join
 from icefloe.errors import FormatError, LimitError
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping

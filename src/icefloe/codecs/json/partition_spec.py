@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from icefloe.codecs.json.input import Extensible, Int, Reading, convert_extensible, missing, with_unknown
-from icefloe.codecs.json.records import join
+from icefloe.codecs.json.record_shapes import join
 from icefloe.errors import FormatError
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.partition.spec import (

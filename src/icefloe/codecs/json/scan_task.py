@@ -15,7 +15,7 @@ from icefloe.codecs.json.content_file import content_file_from_json, content_fil
 from icefloe.codecs.json.expressions import expr_from_json, expr_to_json
 from icefloe.codecs.json.input import Count, Record, convert_json
 from icefloe.codecs.json.partition_spec import spec_from_json, spec_to_json
-from icefloe.codecs.json.records import join
+from icefloe.codecs.json.record_shapes import join
 from icefloe.codecs.json.schema import schema_from_json, schema_to_json
 from icefloe.codecs.manifest.context import ManifestContext, partition_types
 from icefloe.errors import FormatError, InputError

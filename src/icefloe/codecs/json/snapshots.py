@@ -34,11 +34,11 @@ from icefloe.codecs.json.input import (
     missing,
     with_unknown,
 )
-from icefloe.codecs.json.records import entry_path
+from icefloe.codecs.json.record_shapes import entry_path
 from icefloe.codecs.json.relative_locations import Places
 from icefloe.errors import FormatError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, SummaryKey
-from icefloe.model.metadata.version_rules import VERSIONS, VersionRules, is_manifest_list, snapshot_fields
+from icefloe.model.metadata.version_rules import SNAPSHOT_FIELDS, VERSIONS, VersionRules, fields, is_manifest_list
 from icefloe.model.schema.types import Unknown
 
 
@@ -77,7 +77,7 @@ class RefRecord(Extensible, frozen=True):
 
 _HEADERS = msgspec.json.Decoder(_Headers)
 _SNAPSHOT = msgspec.json.Decoder(_SnapshotRecord)
-_WRITTEN = {version: frozenset(snapshot_fields(version)) for version in VERSIONS}
+_WRITTEN = {version: frozenset(fields(SNAPSHOT_FIELDS, version)) for version in VERSIONS}
 
 
 def snapshot_positions(document: bytes) -> dict[int, int]:

@@ -42,7 +42,7 @@ from icefloe.codecs.json.partition_spec import (
     spec_from_record,
     spec_to_json,
 )
-from icefloe.codecs.json.records import ANY
+from icefloe.codecs.json.record_shapes import ANY
 from icefloe.codecs.json.relative_locations import Places, table_place
 from icefloe.codecs.json.schema import SchemaRecord, schema_from_record, schema_to_json
 from icefloe.codecs.json.snapshots import (
@@ -68,14 +68,7 @@ from icefloe.errors import CorruptFile, FormatError, InputError, LimitError, Uns
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.metadata.properties import MIRROR_MANIFEST_LIST
 from icefloe.model.metadata.table_metadata import MetadataLogEntry, SnapshotLogEntry, TableMetadata
-from icefloe.model.metadata.version_rules import (
-    METADATA_FIELDS,
-    VERSIONS,
-    VersionRules,
-    metadata_fields,
-    required_metadata_fields,
-    rules,
-)
+from icefloe.model.metadata.version_rules import METADATA_FIELDS, VERSIONS, VersionRules, fields, required, rules
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import FIRST_PARTITION_FIELD_ID, Expression, PartitionSpec, with_distinct_ids
 from icefloe.model.partition.transform_names import IDENTITY
@@ -126,7 +119,7 @@ _VERSION = msgspec.json.Decoder(_Version)
 # The single schema and spec of version 1 are required only if their lists are absent.
 _SINGLE = ("schema", "partition-spec")
 _REQUIRED = {
-    version: tuple(key for key in required_metadata_fields(version) if key not in _SINGLE) for version in VERSIONS
+    version: tuple(key for key in required(METADATA_FIELDS, version) if key not in _SINGLE) for version in VERSIONS
 }
 
 
@@ -320,8 +313,8 @@ def _members(metadata: TableMetadata) -> MemberCache:
 
 
 def _to_json(m: TableMetadata) -> dict[str, Any]:
-    values = {key: WRITERS[key](m) for key in metadata_fields(m.format_version)}
-    absent = [key for key in required_metadata_fields(m.format_version) if values[key] is None]
+    values = {key: WRITERS[key](m) for key in fields(METADATA_FIELDS, m.format_version)}
+    absent = [key for key in required(METADATA_FIELDS, m.format_version) if values[key] is None]
     if len(absent) > 0:
         raise missing(m.location, *absent)
     unknown = {key: value for key, value in m.extra.items() if key not in METADATA_FIELDS}

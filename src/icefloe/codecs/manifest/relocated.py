@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.codecs.avro.records import AvroRecords, read_records, with_field
+from icefloe.codecs.avro.rewritten_records import AvroRecords, read_records, with_field
 from icefloe.codecs.manifest import field_ids as ids
 from icefloe.codecs.manifest.avro_schemas import AvroFields, avro_fields
 from icefloe.codecs.manifest.context import ManifestContext

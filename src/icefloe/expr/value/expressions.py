@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import IcefloeError, InputError, UnsupportedError
 from icefloe.expr.value.functions import FUNCTIONS, as_boolean
-from icefloe.expr.value.nested import check_map_keys, field_type, lists_of, maps_of, with_field
+from icefloe.expr.value.nested_values import check_map_keys, field_type, lists_of, maps_of, with_field
 from icefloe.expr.value.nodes import (
     ARRAY,
     MAP,

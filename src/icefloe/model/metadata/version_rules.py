@@ -291,18 +291,3 @@ def required(table: FieldTable, version: int) -> tuple[str, ...]:
     ('status', 'data_file')
     """
     return tuple(field for field in table if presence(table, field, version) is Presence.REQUIRED)
-
-
-def metadata_fields(version: int) -> tuple[str, ...]:
-    """The keys of table metadata that a version may write."""
-    return fields(METADATA_FIELDS, version)
-
-
-def required_metadata_fields(version: int) -> tuple[str, ...]:
-    """The keys of table metadata that a version always writes."""
-    return required(METADATA_FIELDS, version)
-
-
-def snapshot_fields(version: int) -> tuple[str, ...]:
-    """The keys of a snapshot that a version may write."""
-    return fields(SNAPSHOT_FIELDS, version)
