@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import icefloe
 from append_worker import rows
-from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.file import open_parquet
-from icefloe.formats.parquet.options import ParquetOptions, parquet_options
+from icefloe.formats.parquet.pages import Checksums
+from icefloe.formats.parquet.writer import ParquetOptions, parquet_options
 from icefloe.formats.write.layout import Layout
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table as IcefloeTable
@@ -98,8 +98,8 @@ def _emptied(table: IcefloeTable) -> None:
 def _read(table: IcefloeTable, checksums: Checksums | None) -> None:
     for location in table.scan().plan().tasks["location"].to_pylist():
         with open_parquet(pointer_of(table).io, location, checksums=checksums) as file:
-            for piece in file.pieces:
-                for _ in file.read(piece, table.schema.fields, 1024 * 1024):
+            for group in file.row_groups:
+                for _ in file.read(group, table.schema.fields, 1024 * 1024):
                     pass
 
 

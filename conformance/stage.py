@@ -25,7 +25,7 @@ from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.work import TableFiles
 from icefloe.env import Env
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import concat, put
 from icefloe.model.text.ddl import parse_ddl

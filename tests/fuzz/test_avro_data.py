@@ -54,8 +54,8 @@ def reader(schema: Schema) -> Callable[[bytes], object]:
         io.write_new(PLACE, data)
         with open_avro(io, PLACE, limits=TIGHT) as file:
             rows = 0
-            for piece in file.pieces[:4]:
-                for batch in file.read(piece, schema.fields, 100_000):
+            for group in file.row_groups[:4]:
+                for batch in file.read(group, schema.fields, 100_000):
                     batch.validate()
                     rows += batch.num_rows
                     if rows > 10_000_000:
@@ -137,8 +137,8 @@ def test_blocks_of_random_bytes_are_read_or_refused() -> None:
     header = read_header(lambda offset, length: data[offset : offset + length], len(data), PLACE)
 
     def random_bytes(seed: bytes, chance: random.Random) -> bytes:
-        pieces = [chance.choice((*INTERESTING, chance.randbytes(3))) for _ in range(chance.randint(1, 200))]
-        return b"".join(pieces)
+        groups = [chance.choice((*INTERESTING, chance.randbytes(3))) for _ in range(chance.randint(1, 200))]
+        return b"".join(groups)
 
     def wrap(payload: bytes) -> bytes:
         count = min(len(payload), 40)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import manifest_context
-from icefloe.engines.arrow.read.read import read_plan
+from icefloe.engines.arrow.read.plan_reader import read_plan
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
 from icefloe.io.local import LocalFileIO
 from icefloe.model.metadata.snapshots import Snapshot

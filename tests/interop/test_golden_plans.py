@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from icefloe.codecs.manifest.context import manifest_context
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import read_file
 from icefloe.model.entries import DELETES, MANIFESTS, ContentType, concat
 from icefloe.model.schema.schema import Schema
@@ -105,7 +106,9 @@ def live_rows_of(plan: Plan) -> list[str]:
 
 
 def content(location: str, schema: Schema) -> list[dict[str, object]]:
-    return [row for batch in read_file(Relative(), location, schema=schema) for row in batch.to_pylist()]
+    return [
+        row for batch in read_file(Relative(), FileRead(location=location, schema=schema)) for row in batch.to_pylist()
+    ]
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table.startswith("equality_deletes")])

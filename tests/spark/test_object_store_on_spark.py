@@ -16,7 +16,7 @@ from icefloe.engines.spark.storage import task_storage
 from icefloe.engines.spark.write.task_files import close_folder, while_open
 from icefloe.engines.spark.write.write import write
 from icefloe.errors import IcefloeError, InputError, UnsupportedError
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO

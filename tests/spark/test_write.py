@@ -17,7 +17,7 @@ from icefloe.engines.spark.read.read import dataframe
 from icefloe.engines.spark.write.task_files import write_by_tasks, write_folder
 from icefloe.engines.spark.write.write import write
 from icefloe.errors import InputError
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow.conform import arrow_schema

@@ -90,7 +90,7 @@ def read_table(
 ) -> pa.Table:
     """The columns with these ids, as they are stored; validated by Arrow."""
     with open_avro(io, PLACE, mapping) as file:
-        batches = [batch for part in file.pieces for batch in file.read(part, wanted, 1000)]
+        batches = [batch for group in file.row_groups for batch in file.read(group, wanted, 1000)]
         assert isinstance(file, AvroFile)
         assert file._decoder.together is not handed_over, "whether reading together was given up"
         schema = batches[0].schema if len(batches) > 0 else pa.schema([])

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from icefloe.deletes import equality_files
-from icefloe.engines.arrow.change import delete
-from icefloe.engines.arrow.read import read
+from icefloe.engines.arrow.read import plan_reader
 from icefloe.testing.crash_io import CHANGES, CrashFileIO, CrashPointers, Fuse
 from icefloe.testing.scheduler import Baton
 from icefloe.tree import store
@@ -76,8 +75,8 @@ def race(start: World, acts: Sequence[Act], baton: Baton, *, lists: bool = False
 def one_thread_each() -> Iterator[None]:
     """Files are read one after the other, in the same order each time."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(read, "MAX_THREADS", 1))
-        for module in (delete, equality_files, store):
+        stack.enter_context(patch.object(plan_reader, "MAX_THREADS", 1))
+        for module in (equality_files, store):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", _AtOnce))
         yield
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import struct
 from array import array
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
 from icefloe.errors import FormatError
+
+K = TypeVar("K")
 
 _32_BITS = 2**32
 # The header of a serialized 64-bit bitmap: the number of 32-bit bitmaps, and the high 32 bits of the first.
@@ -35,6 +38,12 @@ def all_positions(rows: int) -> BitMap64:
     positions = BitMap64()
     positions.add_range(0, rows)
     return positions
+
+
+def add_positions(by_key: dict[K, BitMap64], key: K, positions: BitMap64) -> None:
+    """Add positions to those of a key, such as a data file."""
+    known = by_key.get(key)
+    by_key[key] = positions if known is None else known | positions
 
 
 def bitmap_of(positions: npt.NDArray[np.int64]) -> BitMap64:

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.context import ManifestContext
-from icefloe.deletes.equality_pruning import Mask
 from icefloe.deletes.matching import Matches, match_equalities, match_positions
-from icefloe.deletes.partition_keys import Ints, partition_codes
+from icefloe.deletes.partition_keys import Ints, Mask, partition_codes
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.model.entries import ContentType, Measure, of_type, partition_key, put, stat
 from icefloe.model.location_columns import index_of, undecided

@@ -8,27 +8,33 @@ partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.compute_once import ComputeOnce
+from icefloe.deletes.bitmaps import add_positions, all_positions
 from icefloe.deletes.equality_files import DeleteFile, EqualityTest, read_index
 from icefloe.deletes.equality_index import EqualityIndex
 from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import load_vectors
-from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
+from icefloe.formats.read.file_read import NO_DELETES, FileDeletes
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.types import Field
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _TASK = ("location", "sequence_number", "deletes")
 _VECTOR = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
@@ -73,10 +79,10 @@ class DeletedRows:
         """The files that have deletes, as rows of ``_tasks``."""
         return {location: row for row, location in enumerate(self._tasks["location"].to_pylist())}
 
-    def of(self, location: str) -> FileDrops:
+    def of(self, location: str) -> FileDeletes:
         """The deletes of one data file; none if the file is not planned."""
         if location not in self._rows:
-            return NO_DROPS
+            return NO_DELETES
         with self._origin.named():
             return self._recent(location)
 
@@ -85,9 +91,9 @@ class DeletedRows:
         with self._origin.named():
             return self._positions([row for row in map(self._rows.get, locations) if row is not None])
 
-    def _find(self, location: str) -> FileDrops:
+    def _find(self, location: str) -> FileDeletes:
         row = self._rows[location]
-        return FileDrops(positions=self._positions([row]).get(location), tests=self._tests(row))
+        return FileDeletes(positions=self._positions([row]).get(location), tests=self._tests(row))
 
     def _positions(self, rows: list[int]) -> dict[str, BitMap64]:
         by_file = load_vectors(self._io, self._tasks.take(pa.array(rows, pa.int64())), self._limits)
@@ -96,14 +102,8 @@ class DeletedRows:
             location = self._tasks["location"][row].as_py()
             for named in map(self._named, numbers):
                 if location in named:
-                    known = by_file.get(location)
-                    by_file[location] = named[location] if known is None else known | named[location]
+                    add_positions(by_file, location, named[location])
         return {location: positions for location, positions in by_file.items() if len(positions) > 0}
-
-    @property
-    def by_value(self) -> bool:
-        """Whether any planned file has equality deletes."""
-        return bool(self._is_equality[self._pairs[1]].any())
 
     def _delete_numbers(self, row: int) -> list[int]:
         """The delete files of one planned file, as rows of ``_deletes``."""
@@ -150,6 +150,61 @@ class DeletedRows:
         files = [DeleteFile(**row) for row in chosen.select(list(names)).to_pylist()]
         ids = chosen["equality_ids"][0].as_py()
         return read_index(self._io, files, [] if ids is None else ids, fields=self._fields, mapping=self._mapping)
+
+
+class _Slot(Generic[V]):
+    """The cache slot of one value."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.values: list[V] = []  # the value, once computed
+        self.size = 0
+
+
+class ComputeOnce(Generic[K, V]):
+    """Computes a value for each key; other threads wait while it is computed. A failed computation is not cached.
+
+    The least recently used values are evicted while the total size, by ``size_of``, is above ``limit``.
+
+    >>> doubled = ComputeOnce(lambda key: key * 2)
+    >>> doubled(4), doubled(4)
+    (8, 8)
+    """
+
+    def __init__(
+        self, compute: Callable[[K], V], *, size_of: Callable[[V], int] = lambda value: 0, limit: int = 0
+    ) -> None:
+        self._compute = compute
+        self._size_of = size_of
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._slots: OrderedDict[K, _Slot[V]] = OrderedDict()
+
+    def __call__(self, key: K) -> V:
+        """The value of a key."""
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            self._slots.move_to_end(key)
+        with slot.lock:
+            if len(slot.values) == 0:
+                slot.values.append(self._compute(key))
+                self._evict(key, slot)
+            return slot.values[0]
+
+    def _evict(self, newest: K, slot: _Slot[V]) -> None:
+        with self._lock:
+            slot.size = self._size_of(slot.values[0])
+            total = sum(other.size for other in self._slots.values())
+            for key in list(self._slots):
+                if total <= self._limit:
+                    break
+                if key != newest and self._slots[key].size > 0:
+                    total -= self._slots.pop(key).size
+
+
+def all_except(positions: BitMap64, rows: int) -> FileDeletes:
+    """Deletes of all ``rows`` rows of a file but those at these positions."""
+    return FileDeletes(positions=all_positions(rows) - positions)
 
 
 def _position_bytes(named: Mapping[str, BitMap64]) -> int:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.deletes.equality_index import EqualityIndex
-from icefloe.deletes.equality_pruning import Mask
+from icefloe.deletes.partition_keys import Mask
 from icefloe.errors import FormatError, UnsupportedError
-from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import field_id, struct_ids
+from icefloe.formats.parquet.pages import Checksums
 from icefloe.formats.read.align import Aligner
 from icefloe.formats.read.promotion import storage
 from icefloe.formats.read.reader import open_file
@@ -90,8 +90,8 @@ def _read(
     with open_file(io, file.location, file.file_format, mapping, checksums=checksums) as stored:
         _check_present(ids, struct_ids(stored.schema), file.location)
         align: Aligner | None = None
-        for piece in stored.pieces:
-            for batch in stored.read(piece, schema.fields, _ROWS):
+        for group in stored.row_groups:
+            for batch in stored.read(group, schema.fields, _ROWS):
                 align = align or Aligner(batch.schema, schema, file.location, {})
                 batches.append(align(batch))
     return pa.Table.from_batches(batches, arrow_schema(schema))

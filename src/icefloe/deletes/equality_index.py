@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.equality_pruning import Mask
-from icefloe.deletes.partition_keys import Ints
+from icefloe.deletes.partition_keys import Ints, Mask
 from icefloe.deletes.word_table import HALF, MAX_SLOT_BITS, Words, WordTable, bits_of, slots_of, spread, words_of
 from icefloe.model.columns import one_array
 from icefloe.model.schema.schema import Schema

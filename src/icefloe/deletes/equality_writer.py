@@ -20,7 +20,7 @@ from icefloe.deletes.delete_writer import delete_format, delete_properties
 from icefloe.env import SYSTEM
 from icefloe.errors import InputError, StorageError
 from icefloe.formats.write.metrics import Modes, metrics_modes
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.file_io import FileIO
 from icefloe.model.columns import one_array
 from icefloe.model.entries import ContentType, concat, put

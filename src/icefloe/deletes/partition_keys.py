@@ -19,6 +19,7 @@ from icefloe.model.columns import joint_codes, one_array
 from icefloe.model.entries import Measure, StatKey, partition_key, stat, stat_keys
 
 Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _SPEC = "partition_spec_id"
 

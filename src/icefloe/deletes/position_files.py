@@ -18,18 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.bitmaps import add_positions, bitmap_of
 from icefloe.deletes.delete_writer import DeleteWriter
 from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.deletes.vectors import with_partitions
 from icefloe.env import SYSTEM
 from icefloe.errors import FormatError, InputError
-from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import field_id
 from icefloe.formats.parquet.file import open_parquet
+from icefloe.formats.parquet.pages import Checksums
 from icefloe.formats.parquet.stats import PARQUET
 from icefloe.formats.read.align import Aligner
-from icefloe.formats.read.data_file import Piece, StoredFile
+from icefloe.formats.read.data_file import RowRange, StoredFile
 from icefloe.formats.read.promotion import readable, storage
 from icefloe.formats.read.reader import open_file
 from icefloe.formats.write.entries import entries_of
@@ -67,8 +67,8 @@ def read_positions(
     names = pa.array(sorted(set(wanted)), pa.string())
     by_file: dict[int, BitMap64] = {}
     with _opened(io, location, file_format, checksums) as file:
-        for piece in _pieces(file, names):
-            for batch in file.read(piece, POSITION_DELETES.fields, _ROWS):
+        for group in _row_groups(file, names):
+            for batch in file.read(group, POSITION_DELETES.fields, _ROWS):
                 _collect(by_file, batch, names, location, table_location)
     return {names[number].as_py(): positions for number, positions in by_file.items()}
 
@@ -81,8 +81,8 @@ def read_position_rows(io: FileIO, location: str, file_format: str | None, row: 
     schema = Schema(fields=(*POSITION_DELETES.fields, row))
     with _opened(io, location, file_format) as file:
         align: Aligner | None = None
-        for piece in file.pieces:
-            for batch in file.read(piece, schema.fields, _ROWS):
+        for group in file.row_groups:
+            for batch in file.read(group, schema.fields, _ROWS):
                 for field in POSITION_DELETES.fields:
                     _column(batch, field, location)
                 align = Aligner(batch.schema, schema, location, {}) if align is None else align
@@ -97,14 +97,14 @@ def _opened(
     return open_file(io, location, file_format, _MAPPING)
 
 
-def _pieces(file: StoredFile, names: pa.Array) -> Iterator[Piece]:
+def _row_groups(file: StoredFile, names: pa.Array) -> Iterator[RowRange]:
     """The row groups that may name one of the wanted files; all if they spell locations in another way."""
     statistics, texts = file.statistics(Schema(fields=(DELETE_FILE_PATH,))), names.to_pylist()
     if statistics is not None and not spelled_alike(names, *_bounds(statistics)):
         statistics = None
-    for row, piece in enumerate(file.pieces):
-        if piece.rows > 0 and (statistics is None or _may_name(statistics, row, texts)):
-            yield piece
+    for row, group in enumerate(file.row_groups):
+        if group.rows > 0 and (statistics is None or _may_name(statistics, row, texts)):
+            yield group
 
 
 def _may_name(statistics: pa.Table, row: int, names: list[str]) -> bool:
@@ -142,9 +142,7 @@ def _collect(
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False):
         number = int(rows[start])
         if number >= 0:
-            known = by_file.get(number)
-            more = bitmap_of(values[start:end])
-            by_file[number] = more if known is None else known | more
+            add_positions(by_file, number, bitmap_of(values[start:end]))
 
 
 def _file_numbers(paths: Any, names: pa.Array, location: str, table_location: str | None) -> Ints:

@@ -16,7 +16,7 @@ from icefloe.commit.draft import draft_of
 from icefloe.commit.operations.add_files import AddFiles, SetFirstNameMapping, known_files
 from icefloe.engines.choose import engine_for
 from icefloe.errors import InputError
-from icefloe.formats.importing.data_files import THREADS, data_files
+from icefloe.formats.importing.folder import THREADS, data_files
 from icefloe.formats.importing.foreign_columns import known_names
 from icefloe.formats.importing.foreign_file import Imported, ImportTarget, imported
 from icefloe.formats.importing.stated_partitions import HIVE, StatedByFile, hive_values

@@ -20,7 +20,7 @@ from icefloe.deletes.delete_index import DELETE_NUMBERS
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import Bound, Expr
-from icefloe.formats.read.row_counts import with_row_counts
+from icefloe.formats.read.reader import with_row_counts
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
 from icefloe.model.metadata.error_context import NOWHERE, Origin

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.manifest.manifest_summary import manifest_row
 from icefloe.errors import InputError
-from icefloe.formats.read.row_counts import with_row_counts
+from icefloe.formats.read.reader import with_row_counts
 from icefloe.model.entries import ContentType, Status, live, put
 from icefloe.model.metadata.properties import LEAF_TARGET_SIZE, MERGE_TARGET_SIZE
 from icefloe.model.metadata.version_rules import rules

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icefloe.deletes.compute_once import ComputeOnce
+from icefloe.deletes.deleted_rows import ComputeOnce
 
 
 def test_a_value_is_made_once_whichever_threads_ask() -> None:

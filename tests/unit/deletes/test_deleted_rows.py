@@ -14,8 +14,8 @@ from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import NoSuchFile
+from icefloe.formats.read.file_read import NO_DELETES, FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import partition_key
 from icefloe.model.schema.schema import Schema
@@ -32,10 +32,16 @@ def data(io: MemoryFileIO, location: str, *ids: int) -> str:
     return write(io, location, SCHEMA, pa.table({"id": list(ids), "note": [f"n{i}" for i in ids]}))
 
 
-def gone(io: MemoryFileIO, location: str, lost: FileDrops) -> set[int]:
+def gone(io: MemoryFileIO, location: str, lost: FileDeletes) -> set[int]:
     """The ids of the rows that a file has lost."""
-    every = {row["id"] for batch in read_file(io, location, schema=SCHEMA) for row in batch.to_pylist()}
-    kept = {row["id"] for batch in read_file(io, location, schema=SCHEMA, drops=lost) for row in batch.to_pylist()}
+    every = {
+        row["id"] for batch in read_file(io, FileRead(location=location, schema=SCHEMA)) for row in batch.to_pylist()
+    }
+    kept = {
+        row["id"]
+        for batch in read_file(io, FileRead(location=location, schema=SCHEMA, deletes=lost))
+        for row in batch.to_pylist()
+    }
     return every - kept
 
 
@@ -51,8 +57,8 @@ def planned(*rows: Mapping[str, object]) -> pa.Table:
 
 def test_a_file_without_deletes_has_lost_nothing() -> None:
     lost = DeletedRows(MemoryFileIO(), planned({"location": A}), deletes([]), fields={})
-    assert lost.of(A) is NO_DROPS
-    assert lost.of("memory://t/unknown.parquet") is NO_DROPS
+    assert lost.of(A) is NO_DELETES
+    assert lost.of("memory://t/unknown.parquet") is NO_DELETES
     assert lost.positions([A, "memory://t/unknown.parquet"]) == {}
 
 
@@ -70,7 +76,7 @@ def test_a_vector_is_read_when_it_is_asked_for() -> None:
     with pytest.raises(NoSuchFile, match=r"dv\.puffin"):
         lost.of(A)
     write_vectors(io, plain, {}, {A: BitMap64([1, 4])}, location="memory://t/dv.puffin")
-    assert lost.of(A) == FileDrops(positions=BitMap64([1, 4]))
+    assert lost.of(A) == FileDeletes(positions=BitMap64([1, 4]))
     assert lost.positions([A, B]) == {A: BitMap64([1, 4])}
 
 
@@ -82,14 +88,14 @@ def test_positions_of_several_delete_files_add_up(file_format: str) -> None:
     plan = planned({"location": A, "deletes": [0, 1]}, {"location": B, "deletes": [0]})
     lost = DeletedRows(io, plan, deletes([position_file(one), position_file(two)]), fields={})
     assert lost.positions([A, B]) == {A: BitMap64([0, 3]), B: BitMap64([2])}
-    assert lost.of(A) == FileDrops(positions=BitMap64([0, 3]))
+    assert lost.of(A) == FileDeletes(positions=BitMap64([0, 3]))
 
 
 def test_a_delete_for_a_file_that_is_not_in_the_table_is_ignored() -> None:
     io = MemoryFileIO()
     one = write_positions(io, "memory://t/1.parquet", [("memory://t/gone.parquet", 10**9)])
     lost = DeletedRows(io, planned({"location": A, "deletes": [0]}), deletes([position_file(one)]), fields={})
-    assert lost.of(A) == NO_DROPS
+    assert lost.of(A) == NO_DELETES
     assert lost.positions([A]) == {}
 
 
@@ -98,7 +104,7 @@ def test_a_position_past_the_end_of_its_file_is_kept_for_whoever_reads_by_positi
     one = write_positions(io, "memory://t/1.parquet", [(A, 4), (B, 5)])
     plan = planned({"location": A, "deletes": [0]}, {"location": B, "deletes": [0]})
     lost = DeletedRows(io, plan, deletes([position_file(one)]), fields={})
-    assert lost.of(B) == FileDrops(positions=BitMap64([5]))
+    assert lost.of(B) == FileDeletes(positions=BitMap64([5]))
 
 
 def test_a_delete_file_is_read_once_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +195,6 @@ def test_several_sets_of_delete_columns_and_positions_together() -> None:
     lost = DeletedRows(io, planned({"location": A, "deletes": [0, 1, 2, 3]}), found, fields=by_id(ID, NOTE))
     assert gone(io, A, lost.of(A)) == {1, 2, 3, 5}
     assert lost.positions([A]) == {A: BitMap64([4])}
-    assert lost.by_value
 
 
 def test_more_columns_in_an_equality_delete_file_are_not_compared() -> None:
@@ -211,12 +216,3 @@ def test_a_promoted_delete_column_is_compared_in_its_type_of_now() -> None:
     found = deletes([equality_file(one, [1], 2), equality_file(two, [1], 2)])
     lost = DeletedRows(io, planned({"location": A, "deletes": [0, 1]}), found, fields=by_id(ID))
     assert gone(io, A, lost.of(A)) == {2, 2**40}
-
-
-def test_plans_without_equality_deletes_say_so() -> None:
-    io = MemoryFileIO()
-    one = write_positions(io, "memory://t/1.parquet", [(A, 0)])
-    two = ids_file(io, "memory://t/2.parquet", 1)
-    both = deletes([position_file(one), equality_file(two, [1], 2)])
-    assert not DeletedRows(io, planned({"location": A, "deletes": [0]}), both, fields={}).by_value
-    assert DeletedRows(io, planned({"location": A, "deletes": [1]}), both, fields={}).by_value

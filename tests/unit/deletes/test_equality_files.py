@@ -9,8 +9,8 @@ import pytest
 
 from icefloe.deletes.equality_files import DeleteFile, EqualityTest, read_index
 from icefloe.errors import FormatError, NoSuchFile, UnsupportedError
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.name_mapping import mapping_of
@@ -40,10 +40,10 @@ def kept(
         for n, at in enumerate(locations)
     ]
     index = read_index(io, files, ids, fields=fields)
-    drops = FileDrops(tests=(EqualityTest(index, 1),))
+    deletes = FileDeletes(tests=(EqualityTest(index, 1),))
     return [
         row["id"]
-        for batch in read_file(io, DATA, schema=Schema(fields=(ID,)), drops=drops)
+        for batch in read_file(io, FileRead(location=DATA, schema=Schema(fields=(ID,)), deletes=deletes))
         for row in batch.to_pylist()
     ]
 

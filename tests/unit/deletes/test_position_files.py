@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from icefloe.deletes.position_files import POSITION_DELETES, read_positions, write_position_deletes
 from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile, StorageError
 from icefloe.formats.parquet.file import ParquetFile
-from icefloe.formats.read.data_file import Piece
+from icefloe.formats.read.data_file import RowRange
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import DELETE_FILE_PATH, DELETE_POS, deleted_row_column
@@ -71,9 +71,9 @@ def test_row_groups_of_other_files_are_not_read(monkeypatch: pytest.MonkeyPatch)
     seen: list[int] = []
     read = ParquetFile.read
 
-    def watched(self: ParquetFile, piece: Piece, *more: object) -> Iterator[pa.RecordBatch]:
-        seen.append(piece.index)
-        return read(self, piece, *more)
+    def watched(self: ParquetFile, group: RowRange, *more: object) -> Iterator[pa.RecordBatch]:
+        seen.append(group.group)
+        return read(self, group, *more)
 
     monkeypatch.setattr(ParquetFile, "read", watched)
     assert read_positions(io, AT, None, [PATHS[1], PATHS[4]]) == expected(rows, [PATHS[1], PATHS[4]])

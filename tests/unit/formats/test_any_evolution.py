@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from icefloe.formats.read.file_read import FileDeletes, FilePart, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_group_pruning import Share
-from icefloe.formats.read.row_mask import FileDrops
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.name_mapping import mapping_of
@@ -60,12 +59,14 @@ def test_any_schema_evolution_reads_as_a_projection_by_id(file_format: str, data
         for index in range(count)
         for batch in read_file(
             io,
-            entries["location"][0].as_py(),
-            file_format=file_format,
-            schema=Schema(fields=new.fields),
-            drops=FileDrops(positions=BitMap64(gone)),
-            share=Share(index=index, of=count),
-            batch_rows=data.draw(st.integers(1, 6)),
+            FileRead(
+                location=entries["location"][0].as_py(),
+                file_format=file_format,
+                schema=Schema(fields=new.fields),
+                deletes=FileDeletes(positions=BitMap64(gone)),
+                part=FilePart(index=index, count=count),
+                batch_rows=data.draw(st.integers(1, 6)),
+            ),
         )
         for row in batch.to_pylist()
     ]
@@ -85,7 +86,9 @@ def test_a_file_without_ids_is_read_through_a_name_mapping_like_one_with_them(da
     io.write_new("memory://t/f.parquet", sink.getvalue().to_pybytes())
     assert all(field.metadata is None for field in pq.read_schema(pa.BufferReader(sink.getvalue())))
     mapping = mapping_of(Schema(fields=old.fields))
-    batches = read_file(io, "memory://t/f.parquet", schema=Schema(fields=new.fields), mapping=mapping)
+    batches = read_file(
+        io, FileRead(location="memory://t/f.parquet", schema=Schema(fields=new.fields), mapping=mapping)
+    )
     assert [row for batch in batches for row in batch.to_pylist()] == [evolving.named(row, new) for row in rows]
 
 

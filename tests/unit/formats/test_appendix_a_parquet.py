@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema

@@ -182,17 +182,17 @@ def test_records_that_do_not_fill_their_block_are_refused(least: int, count: int
 def test_more_records_than_bytes_are_refused_even_if_none_of_their_columns_is_wanted() -> None:
     io = put(file_of(ONE, (2**50, b"\x02")))
     with pytest.raises(CorruptFile, match="records in 1 bytes"), open_avro(io, PLACE) as file:
-        next(iter(file.read(file.pieces[0], (), 1000)))
+        next(iter(file.read(file.row_groups[0], (), 1000)))
 
 
 def test_blocks_without_records_are_passed_over() -> None:
     io = put(file_of(ONE, (0, b""), (1, b"\x02"), (0, b"junk"), (1, b"\x04"), (0, b"")))
     with open_avro(io, PLACE) as file:
-        assert [piece.rows for piece in file.pieces] == [2]
+        assert [group.rows for group in file.row_groups] == [2]
         assert len(file._runs[0].blocks) == 2  # type: ignore[attr-defined]
     assert read(io.read(PLACE)) == [1, 2]
     with open_avro(put(file_of(ONE, (0, b""))), PLACE) as file:
-        assert file.pieces == ()
+        assert file.row_groups == ()
 
 
 def test_a_count_below_zero_is_refused() -> None:
@@ -217,7 +217,7 @@ def test_a_block_that_inflates_without_end_is_refused(codec: str) -> None:
     io = put(file_of(ONE, (len(zeros), small), codec=codec))
     with pytest.raises(LimitError, match="inflate beyond the limit"):  # noqa: SIM117
         with open_avro(io, PLACE, limits=Limits(avro_block_bytes=2 * MIB)) as file:
-            list(file.read(file.pieces[0], (Field(1, "a", INT),), 1000))
+            list(file.read(file.row_groups[0], (Field(1, "a", INT),), 1000))
 
 
 def test_a_compressed_block_without_its_end_is_refused() -> None:
@@ -273,7 +273,7 @@ def test_null_values_of_a_wide_type_come_in_small_batches() -> None:
     fixed = {"type": "fixed", "name": "f", "size": 8 * MIB}
     io = put(file_of(record(a_field(["null", fixed])), (20, bytes(20))))
     with open_avro(io, PLACE) as file:
-        sizes = [batch.num_rows for batch in file.read(file.pieces[0], (Field(1, "a", Fixed(8 * MIB)),), 1000)]
+        sizes = [batch.num_rows for batch in file.read(file.row_groups[0], (Field(1, "a", Fixed(8 * MIB)),), 1000)]
     assert sizes == [8, 8, 4]
 
 

@@ -17,7 +17,7 @@ from icefloe.formats.avro import file as avro_file
 from icefloe.formats.avro import writer as avro_writer
 from icefloe.formats.avro.file import open_avro
 from icefloe.formats.avro.writer import AvroWriter
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.read.batches import relabel
 from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.layout import layout
 from icefloe.io.local import LocalFileIO
@@ -140,7 +140,7 @@ def test_a_file_has_the_ids_of_its_columns_at_every_depth() -> None:
     write(io, schema, [])
     with open_avro(io, PLACE) as file:
         assert file.schema.equals(arrow_schema(schema), check_metadata=True)
-        assert file.pieces == ()
+        assert file.row_groups == ()
         assert file.statistics(schema) is None
 
 
@@ -221,7 +221,7 @@ def test_without_columns_there_still_are_rows() -> None:
     io = MemoryFileIO()
     write(io, IDS, [{"id": i, "s": None} for i in range(2500)])
     with open_avro(io, PLACE) as file:
-        batches = list(file.read(file.pieces[0], (Field(77, "other", INT),), 1000))
+        batches = list(file.read(file.row_groups[0], (Field(77, "other", INT),), 1000))
     assert [(batch.num_rows, batch.num_columns) for batch in batches] == [(1000, 0), (1000, 0), (500, 0)]
 
 
@@ -232,18 +232,18 @@ def test_a_table_of_unknown_columns_alone_has_its_rows() -> None:
     assert read_table(io, schema.fields).to_pylist() == [{"u": None}] * 70_000
 
 
-def test_each_piece_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avro_file, "PIECE_BYTES", 2000)
+def test_each_run_of_blocks_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_file, "RUN_BYTES", 2000)
     monkeypatch.setattr(avro_file, "GROUP_BYTES", 1500)
     rows = [{"id": i, "s": f"{i}"} for i in range(5000)]
     io = put(by_fastavro(FOREIGN, rows, sync=700))
     with open_avro(io, PLACE) as file:
-        assert len(file.pieces) > 10
-        assert [piece.index for piece in file.pieces] == list(range(len(file.pieces)))
-        for piece in reversed(file.pieces):
-            found = [row for batch in file.read(piece, IDS.fields, 50) for row in batch.to_pylist()]
-            assert found == rows[piece.start : piece.start + piece.rows]
-    assert file.pieces[-1].start + file.pieces[-1].rows == len(rows)
+        assert len(file.row_groups) > 10
+        assert [group.group for group in file.row_groups] == list(range(len(file.row_groups)))
+        for group in reversed(file.row_groups):
+            found = [row for batch in file.read(group, IDS.fields, 50) for row in batch.to_pylist()]
+            assert found == rows[group.start : group.start + group.rows]
+    assert file.row_groups[-1].start + file.row_groups[-1].rows == len(rows)
 
 
 def test_a_large_file_far_away_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +259,8 @@ def test_a_file_on_the_local_disk_is_read(tmp_path: Path) -> None:
     rows = [{"id": i, "s": f"{i}"} for i in range(5000)]
     (tmp_path / "f.avro").write_bytes(by_fastavro(FOREIGN, rows, sync=700))
     with open_avro(LocalFileIO(), f"file://{tmp_path}/f.avro") as file:
-        (piece,) = file.pieces
-        found = [row for batch in file.read(piece, IDS.fields, 999) for row in batch.to_pylist()]
+        (group,) = file.row_groups
+        found = [row for batch in file.read(group, IDS.fields, 999) for row in batch.to_pylist()]
     assert found == rows
 
 

@@ -13,9 +13,9 @@ from pyroaring import BitMap64
 
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.inherited_columns import NO_LINEAGE, Lineage
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
@@ -34,7 +34,7 @@ def write(path: Path, columns: dict[str, list[int | None]], group: int = 100) ->
 
 
 def read(location: str, lineage: Lineage, **options) -> list[dict[str, object]]:
-    batches = read_file(LocalFileIO(), location, schema=WANTED, lineage=lineage, **options)
+    batches = read_file(LocalFileIO(), FileRead(location=location, schema=WANTED, lineage=lineage, **options))
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -63,7 +63,9 @@ def test_without_a_first_row_id_rows_have_no_lineage_whatever_their_file_says(tm
 
 def test_the_schema_of_batches_is_that_of_the_columns_asked_for(tmp_path: Path) -> None:
     location = write(tmp_path / "f.parquet", {"id": [5]})
-    (batch,) = read_file(LocalFileIO(), location, schema=WANTED, lineage=Lineage(first_row_id=0, sequence_number=1))
+    (batch,) = read_file(
+        LocalFileIO(), FileRead(location=location, schema=WANTED, lineage=Lineage(first_row_id=0, sequence_number=1))
+    )
     assert batch.schema.equals(arrow_schema(WANTED), check_metadata=True)
 
 
@@ -87,7 +89,7 @@ def test_lineage_agrees_with_brute_force(tmp_path: Path, rows, group, batch_rows
         location,
         Lineage(first_row_id=first, sequence_number=77),
         filter=bind(parse_filter(f"id >= {low}"), Schema(fields=(ID,))),
-        drops=FileDrops(positions=BitMap64(p for p in deleted if p < len(rows))),
+        deletes=FileDeletes(positions=BitMap64(p for p in deleted if p < len(rows))),
         batch_rows=batch_rows,
     )
     expected = [

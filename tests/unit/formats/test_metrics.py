@@ -10,7 +10,7 @@ import pytest
 
 from icefloe.errors import InputError
 from icefloe.formats.write.metrics import COUNTS, DEFAULT, FULL, NONE, MetricsMode, metrics_modes, parse_mode
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import parse_ddl

@@ -18,6 +18,7 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.text.filter_parser import parse_filter as parse
 from icefloe.formats.orc.file import open_orc
 from icefloe.formats.orc.writer import OrcWriter
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.write.entries import WrittenFile, entries_of
 from icefloe.formats.write.layout import layout
@@ -96,7 +97,7 @@ def write(io: MemoryFileIO, schema: Schema, rows: Rows, **properties: str) -> Wr
 
 
 def read(io: MemoryFileIO, schema: Schema, **options: Any) -> Rows:
-    batches = read_file(io, PLACE, file_format="orc", schema=schema, **options)
+    batches = read_file(io, FileRead(location=PLACE, file_format="orc", schema=schema, **options))
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -238,12 +239,12 @@ def test_only_what_is_wanted_is_read_of_structs() -> None:
     write(io, schema, [{"a": 1, "s": {"x": 2, "y": "b", "t": {"u": 3}}}, {"a": 2}])
     wanted = (Field(2, "s", Struct((Field(schema.by_name["s.y"].id, "y", STRING),))),)
     with open_orc(io, PLACE) as file:
-        [batch] = file.read(file.pieces[0], wanted, 100)
+        [batch] = file.read(file.row_groups[0], wanted, 100)
         assert batch.to_pylist() == [{"s": {"y": "b"}}, {"s": None}]
         gone = (Field(2, "s", Struct((Field(99, "new", INT),))),)
-        [batch] = file.read(file.pieces[0], gone, 100)
+        [batch] = file.read(file.row_groups[0], gone, 100)
         assert batch["s"].is_valid().to_pylist() == [True, False]
-        [batch] = file.read(file.pieces[0], (Field(99, "new", INT),), 100)
+        [batch] = file.read(file.row_groups[0], (Field(99, "new", INT),), 100)
         assert (batch.num_columns, batch.num_rows) == (0, 2)
 
 
@@ -255,7 +256,7 @@ def test_names_with_dots_in_them_are_not_taken_for_paths() -> None:
     assert read(io, Schema(fields=(Field(2, "s", Struct((Field(3, "t", INT),))),))) == [{"s": {"t": 2}}]
 
 
-def test_stripes_are_pieces_with_statistics_and_are_skipped_by_them() -> None:
+def test_stripes_are_row_groups_with_statistics_and_are_skipped_by_them() -> None:
     schema = parse_ddl("id bigint, text string, x double, at timestamp_ntz, d decimal(9,2), ok boolean, day date")
     day = dt.date(2026, 1, 1)
     rows: Rows = [
@@ -273,15 +274,15 @@ def test_stripes_are_pieces_with_statistics_and_are_skipped_by_them() -> None:
     io = MemoryFileIO()
     made = write(io, schema, rows, write_orc_stripe__size__bytes="100000")
     with open_orc(io, PLACE) as file:
-        pieces, stats = file.pieces, file.statistics(schema)
-        assert len(pieces) > 1
-        assert sum(piece.rows for piece in pieces) == made.rows == 40_000
-        assert len(made.split_offsets) == len(pieces)
-        assert [piece.start for piece in pieces] == [sum(p.rows for p in pieces[:i]) for i in range(len(pieces))]
+        groups, stats = file.row_groups, file.statistics(schema)
+        assert len(groups) > 1
+        assert sum(group.rows for group in groups) == made.rows == 40_000
+        assert len(made.split_offsets) == len(groups)
+        assert [group.start for group in groups] == [sum(p.rows for p in groups[:i]) for i in range(len(groups))]
         assert stats is not None
-        for piece, row in zip(pieces, stats.to_pylist(), strict=True):
-            first, last = rows[piece.start], rows[piece.start + piece.rows - 1]
-            assert row["record_count"] == piece.rows
+        for group, row in zip(groups, stats.to_pylist(), strict=True):
+            first, last = rows[group.start], rows[group.start + group.rows - 1]
+            assert row["record_count"] == group.rows
             for id_, name in enumerate(("id", "text", "x", "at", "d", "ok", "day"), 1):
                 low, high = row[f"lower_bound:{id_}"], row[f"upper_bound:{id_}"]
                 if name == "at":
@@ -292,9 +293,9 @@ def test_stripes_are_pieces_with_statistics_and_are_skipped_by_them() -> None:
                 else:
                     assert (low, high) == (first[name], last[name])
             assert row["nan_value_count:3"] == 0
-        last_piece = pieces[-1]
-        [batch, *_] = file.read(last_piece, (schema.fields[0],), 10)
-        assert batch["id"].to_pylist() == list(range(last_piece.start, last_piece.start + 10))
+        last = groups[-1]
+        [batch, *_] = file.read(last, (schema.fields[0],), 10)
+        assert batch["id"].to_pylist() == list(range(last.start, last.start + 10))
     for text in ("id >= 39990", "text = '000005'", "x > 19990.5", "at < '2026-01-01T05:00:00'", "d = 2.25", "not ok"):
         filter = bind(parse(text), schema)
         expected = [row["id"] for row in rows if _matches(text, row)]
@@ -408,7 +409,7 @@ def test_every_codec_is_written_and_its_end_is_read(codec: str) -> None:
     write(io, schema, rows, **settings)
     assert stored(io).compression == {"none": "UNCOMPRESSED"}.get(codec, codec.upper())
     with open_orc(io, PLACE) as file:
-        assert sum(piece.rows for piece in file.pieces) == 30_000
+        assert sum(group.rows for group in file.row_groups) == 30_000
     assert read(io, schema) == rows
 
 

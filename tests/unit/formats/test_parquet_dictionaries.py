@@ -17,10 +17,10 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.formats.parquet import file as parquet_file
 from icefloe.formats.parquet.file import open_parquet
-from icefloe.formats.read import row_group_reader as pieces
-from icefloe.formats.read.batch_size import in_parts
+from icefloe.formats.read import row_group_reader
+from icefloe.formats.read.batches import in_parts
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.schema.schema import Schema
@@ -83,7 +83,7 @@ def test_other_columns_of_bytes_are_left_alone() -> None:
 
 def test_a_file_without_rows_has_no_dictionaries_to_miss() -> None:
     io = stored(rows_of(["x"]).slice(0, 0))
-    assert list(read_file(io, FILE, schema=SCHEMA)) == []
+    assert list(read_file(io, FileRead(location=FILE, schema=SCHEMA))) == []
 
 
 @given(
@@ -102,8 +102,10 @@ def test_rows_are_the_same_by_dictionary_as_without(
     for options in ({}, {"use_dictionary": False}):
         io = stored(rows, row_group_size=group, **options)
         assert by_dictionary(io) == ([] if options else ["s", "raw"])
-        drops = FileDrops(positions=BitMap64(dropped))
-        batches = read_file(io, FILE, schema=SCHEMA, filter=filter, drops=drops, batch_rows=batch)
+        deletes = FileDeletes(positions=BitMap64(dropped))
+        batches = read_file(
+            io, FileRead(location=FILE, schema=SCHEMA, filter=filter, deletes=deletes, batch_rows=batch)
+        )
         found.append([row for part in batches for row in part.to_pylist()])
     assert found[0] == found[1]
     assert found[0] == [
@@ -116,12 +118,12 @@ def test_long_texts_that_repeat_are_put_together_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch, where: str | None
 ) -> None:
     """A million rows of 300 texts of 3 KB, a file of 5 MB, took gigabytes and were then called damaged."""
-    monkeypatch.setattr(pieces, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(row_group_reader, "BATCH_BYTES", 20_000)
     rows = rows_of([letter * 1000 for letter in "abcd"] * 250 + [None] * 1000 + ["b", "c"] * 500)
     io = stored(rows, row_group_size=3000)
     assert by_dictionary(io) == ["s", "raw"]
     filter = bind(parse_filter("n is not null" if where is None else where), SCHEMA)
-    batches = list(read_file(io, FILE, schema=SCHEMA, filter=filter))
+    batches = list(read_file(io, FileRead(location=FILE, schema=SCHEMA, filter=filter)))
     # The columns of a filter and the others are each cut by themselves.
     assert max(batch["s"].nbytes + batch["raw"].nbytes for batch in batches) <= 2 * 20_000 + 8 * 3000
     assert len(batches) < 200, "short texts stay together"
@@ -153,11 +155,11 @@ def test_long_texts_that_repeat_inside_of_columns_are_decoded_a_few_at_a_time(
     io = stored(rows, **options)
     struct, list_ = Field(1, "st", Struct((Field(4, "s", STRING),))), Field(2, "l", List(5, STRING))
     for field, least in ((struct, 10), (list_, 20)):
-        batches = list(read_file(io, FILE, schema=Schema(fields=(field,))))
+        batches = list(read_file(io, FileRead(location=FILE, schema=Schema(fields=(field,)))))
         assert max(batch.nbytes for batch in batches) < 150_000
         assert least <= len(batches) < 100
         assert pa.Table.from_batches(batches).to_pylist() == rows.select([field.name]).to_pylist()
-    assert len(list(read_file(io, FILE, schema=Schema(fields=(Field(3, "n", LONG),))))) == 1
+    assert len(list(read_file(io, FileRead(location=FILE, schema=Schema(fields=(Field(3, "n", LONG),)))))) == 1
 
 
 def test_nested_texts_of_unknown_length_are_read_as_many_as_arrow_surely_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +169,10 @@ def test_nested_texts_of_unknown_length_are_read_as_many_as_arrow_surely_takes(m
     for options, sizes in (({}, [[1500, 1500], [1000, 1000, 1000]]), ({"use_dictionary": False}, [[3000], [3000]])):
         io = stored(rows, write_statistics=False, **options)
         fields = (Field(1, "one", List(3, STRING)), Field(2, "two", List(4, STRING)))
-        found = [[b.num_rows for b in read_file(io, FILE, schema=Schema(fields=(field,)))] for field in fields]
+        found = [
+            [b.num_rows for b in read_file(io, FileRead(location=FILE, schema=Schema(fields=(field,))))]
+            for field in fields
+        ]
         assert found == sizes
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.ddl import parse_ddl

@@ -21,11 +21,12 @@ from icefloe.formats.parquet import file as parquet_file
 from icefloe.formats.parquet import pages as parquet_pages
 from icefloe.formats.parquet.file import open_parquet
 from icefloe.formats.parquet.pages import PageReader
-from icefloe.formats.read.data_file import Piece
+from icefloe.formats.read.data_file import RowRange
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BOOLEAN, DATE, DOUBLE, LONG, STRING, Decimal, Field, List, Map, Struct
 
@@ -86,7 +87,7 @@ def put(table: pa.Table, **options: Any) -> MemoryFileIO:
 
 def found(io: MemoryFileIO, text: str | None = None, schema: Schema = TABLE, **options: Any) -> pa.Table:
     filter_ = ALWAYS_TRUE if text is None else bind(parse_filter(text), TABLE)
-    batches = read_file(io, FILE, schema=schema, filter=filter_, table_schema=TABLE, **options)
+    batches = read_file(io, FileRead(location=FILE, schema=schema, filter=filter_, table_schema=TABLE, **options))
     return pa.Table.from_batches(batches, arrow_schema(schema))
 
 
@@ -127,10 +128,10 @@ def test_any_rows_of_any_columns_are_the_same_by_pages(
     fields = data.draw(st.lists(st.sampled_from(TABLE.fields), min_size=1, unique=True))
     io = put(WHOLE, **options)
     with open_parquet(io, FILE) as file:
-        group = next(piece for piece in file.pieces if piece.start <= first < piece.end)
-        part = Piece(index=group.index, start=first, rows=min(count, group.end - first))
+        group = next(group for group in file.row_groups if group.start <= first < group.end)
+        part = RowRange(group=group.group, start=first, rows=min(count, group.end - first))
         if part.rows < group.rows:
-            assert file.divides(group, tuple(fields))
+            assert file.reads_pages(group, tuple(fields))
         batches = list(file.read(part, tuple(fields), 10_000))
     names = [field.name for field in TABLE.fields if field in fields]
     read = pa.Table.from_batches(batches).select(names)
@@ -169,9 +170,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     st.sets(st.integers(0, 999), max_size=40),
 )
 def test_filters_find_by_pages_what_they_find_without(options: dict[str, Any], text: str, gone: set[int]) -> None:
-    drops = FileDrops(positions=BitMap64(gone))
-    with_pages = found(put(WHOLE, **options), text, drops=drops, row_positions=False)
-    without = found(put(WHOLE, **{**options, "write_page_index": False}), text, drops=drops)
+    deletes = FileDeletes(positions=BitMap64(gone))
+    with_pages = found(put(WHOLE, **options), text, deletes=deletes)
+    without = found(put(WHOLE, **{**options, "write_page_index": False}), text, deletes=deletes)
     assert with_pages.to_pylist().__repr__() == without.to_pylist().__repr__()
     assert gone.isdisjoint(with_pages["id"].to_pylist())
 
@@ -190,9 +191,9 @@ def test_a_narrow_filter_reads_few_of_the_bytes_of_a_row_group(text: str, fetche
 
 def test_positions_of_rows_are_those_of_the_file_whatever_pages_are_skipped() -> None:
     io = put(rows_of(5_000), data_page_size=500, row_group_size=2_500)
-    ids = Schema(fields=TABLE.fields[:1])
+    with_positions = Schema(fields=(TABLE.fields[0], POS))
     bound = bind(parse_filter("id in (10, 2600, 2601, 4999)"), TABLE)
-    batches = read_file(io, FILE, schema=ids, filter=bound, table_schema=TABLE, row_positions=True)
+    batches = read_file(io, FileRead(location=FILE, schema=with_positions, filter=bound, table_schema=TABLE))
     assert [(r["id"], r["_pos"]) for batch in batches for r in batch.to_pylist()] == [
         (n, n) for n in (10, 2600, 2601, 4999)
     ]
@@ -201,7 +202,9 @@ def test_positions_of_rows_are_those_of_the_file_whatever_pages_are_skipped() ->
 def test_pages_that_rule_out_every_row_are_not_read(fetched: list[int]) -> None:
     table = pa.table({"id": pa.array([n * 10 for n in range(5_000)], pa.int64())}, schema=arrow_schema(IDS))
     io = put(table, data_page_size=800, use_dictionary=False)
-    batches = read_file(io, FILE, schema=IDS, filter=bind(parse_filter("id > 12001 and id < 12009"), IDS))
+    batches = read_file(
+        io, FileRead(location=FILE, schema=IDS, filter=bind(parse_filter("id > 12001 and id < 12009"), IDS))
+    )
     assert sum(batch.num_rows for batch in batches) == 0
     assert len(fetched) == 4  # the footer, where pages are, what they hold, and the one page around the gap
     assert sum(fetched) < io.size(FILE) / 8
@@ -220,7 +223,7 @@ def test_a_file_that_is_mostly_wanted_is_read_whole(fetched: list[int]) -> None:
 def test_values_that_do_not_lie_together_are_not_looked_up_by_page(fetched: list[int]) -> None:
     ids = pa.array([n * 7_919 % 4_000 for n in range(4_000)], pa.int64())
     io = put(pa.table({"id": ids}, schema=arrow_schema(IDS)), row_group_size=1_000, data_page_size=300)
-    batches = read_file(io, FILE, schema=IDS, filter=bind(parse_filter("id < 40"), IDS))
+    batches = read_file(io, FileRead(location=FILE, schema=IDS, filter=bind(parse_filter("id < 40"), IDS)))
     assert sorted(n for batch in batches for n in batch.column(0).to_pylist()) == list(range(40))
     assert fetched == []
 
@@ -248,8 +251,8 @@ def test_a_file_with_names_like_paths_is_read_whole() -> None:
     rows = [{"a.b": n, "c": -n} for n in range(3_000)]
     io = put(pa.Table.from_pylist(rows, schema=arrow_schema(schema)), data_page_size=300)
     with open_parquet(io, FILE) as file:
-        assert not file.divides(file.pieces[0], schema.fields)
-        assert file.runs(file.pieces[0], schema) is None
-        part = Piece(index=0, start=7, rows=2)
+        assert not file.reads_pages(file.row_groups[0], schema.fields)
+        assert file.page_ranges(file.row_groups[0], schema) is None
+        part = RowRange(group=0, start=7, rows=2)
         read = [row for batch in file.read(part, schema.fields, 100) for row in batch.to_pylist()]
     assert read == rows[7:9]

@@ -17,12 +17,13 @@ from icefloe.errors import CorruptFile, FormatError, InputError, NoSuchFile
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, And, Expr, Not, Op, Or, Predicate
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     DOUBLE,
@@ -54,12 +55,19 @@ def written(rows: list[dict[str, Any]], schema: Schema, **properties: str) -> tu
     return io, entries["location"][0].as_py()
 
 
-def without(positions: Iterable[int]) -> FileDrops:
-    return FileDrops(positions=BitMap64(positions))
+def without(positions: Iterable[int]) -> FileDeletes:
+    return FileDeletes(positions=BitMap64(positions))
 
 
-def rows_of(file: tuple[Any, str], schema: Schema, **options: Any) -> list[dict[str, Any]]:
-    return [row for batch in read_file(*file, schema=schema, **options) for row in batch.to_pylist()]
+def rows_of(
+    file: tuple[Any, str], schema: Schema, *, row_positions: bool = False, **options: Any
+) -> list[dict[str, Any]]:
+    schema = Schema(fields=(*schema.fields, POS)) if row_positions else schema
+    return [
+        row
+        for batch in read_file(file[0], FileRead(location=file[1], schema=schema, **options))
+        for row in batch.to_pylist()
+    ]
 
 
 def some(count: int) -> list[dict[str, Any]]:
@@ -72,7 +80,7 @@ def where(text: str, schema: Schema = ABC) -> Expr:
 
 def test_batches_have_the_schema_of_the_table_with_ids() -> None:
     file = written(some(3), ABC)
-    [batch] = read_file(*file, schema=ABC)
+    [batch] = read_file(file[0], FileRead(location=file[1], schema=ABC))
     assert batch.schema.equals(arrow_schema(ABC), check_metadata=True)
     assert batch.to_pylist() == some(3)
 
@@ -117,7 +125,7 @@ def test_positions_are_physical_whatever_is_skipped_deleted_or_filtered() -> Non
     assert (
         pq.read_metadata(file[0].arrow_path(file[1])[1], filesystem=file[0].arrow_path(file[1])[0]).num_row_groups > 5
     )
-    found = rows_of(file, ABC, filter=where("a BETWEEN 20 AND 30"), drops=without([25, 3]), row_positions=True)
+    found = rows_of(file, ABC, filter=where("a BETWEEN 20 AND 30"), deletes=without([25, 3]), row_positions=True)
     assert [row["_pos"] for row in found] == [20, 21, 22, 23, 24, 26, 27, 28, 29, 30]
     assert all(row["_pos"] == row["a"] for row in found)
 
@@ -140,25 +148,27 @@ def test_counting_reads_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(some(10), ABC)
     monkeypatch.delattr(pq.ParquetFile, "iter_batches")
     none = Schema(fields=())
-    batches = list(read_file(*file, schema=none, drops=without([4]), batch_rows=3))
+    batches = list(read_file(file[0], FileRead(location=file[1], schema=none, deletes=without([4]), batch_rows=3)))
     assert [batch.num_rows for batch in batches] == [3, 2, 3, 1]
-    positions = rows_of(file, none, drops=without([4]), row_positions=True)
+    positions = rows_of(file, none, deletes=without([4]), row_positions=True)
     assert [row["_pos"] for row in positions] == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
 def test_batches_are_streamed_and_no_larger_than_asked() -> None:
     file = written(some(10), ABC)
-    batches = read_file(*file, schema=ABC, batch_rows=4)
+    batches = read_file(file[0], FileRead(location=file[1], schema=ABC, batch_rows=4))
     assert next(batches).num_rows == 4
     batches.close()  # type: ignore[attr-defined]
-    assert max(batch.num_rows for batch in read_file(*file, schema=ABC, batch_rows=4)) == 4
+    assert (
+        max(batch.num_rows for batch in read_file(file[0], FileRead(location=file[1], schema=ABC, batch_rows=4))) == 4
+    )
 
 
 def test_a_batch_without_rows_to_return_is_not_returned() -> None:
     file = written(some(4), ABC)
-    assert list(read_file(*file, schema=ABC, drops=without(range(4)))) == []
-    assert list(read_file(*file, schema=ABC, filter=where("b = 'r1x'"))) == []
-    assert list(read_file(*file, schema=ABC, filter=ALWAYS_FALSE)) == []
+    assert list(read_file(file[0], FileRead(location=file[1], schema=ABC, deletes=without(range(4))))) == []
+    assert list(read_file(file[0], FileRead(location=file[1], schema=ABC, filter=where("b = 'r1x'")))) == []
+    assert list(read_file(file[0], FileRead(location=file[1], schema=ABC, filter=ALWAYS_FALSE))) == []
 
 
 def test_a_large_batch_is_filtered_in_order() -> None:
@@ -166,7 +176,9 @@ def test_a_large_batch_is_filtered_in_order() -> None:
     io = MemoryFileIO()
     entries = write_files(io, table, schema=ABC, data_location="memory://t/data")
     only = Schema(fields=ABC.fields[:1])
-    found = read_file(io, entries["location"][0].as_py(), schema=only, filter=where("a >= 150000 OR a < 10"))
+    found = read_file(
+        io, FileRead(location=entries["location"][0].as_py(), schema=only, filter=where("a >= 150000 OR a < 10"))
+    )
     assert [v for batch in found for v in batch["a"].to_pylist()] == [*range(10), *range(150_000, 200_000)]
 
 
@@ -266,16 +278,16 @@ def test_a_required_column_must_be_there_and_have_values() -> None:
 
 def test_missing_and_damaged_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(NoSuchFile, match=r"nothing.parquet"):
-        list(read_file(IO, f"file://{tmp_path}/nothing.parquet", schema=ABC))
+        list(read_file(IO, FileRead(location=f"file://{tmp_path}/nothing.parquet", schema=ABC)))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 this is no Parquet file PAR1")
     with pytest.raises(CorruptFile, match=r"bad.parquet"):
-        list(read_file(IO, f"file://{tmp_path}/bad.parquet", schema=ABC))
+        list(read_file(IO, FileRead(location=f"file://{tmp_path}/bad.parquet", schema=ABC)))
     io, location = written(some(1000), ABC)
     data = bytearray(io.read(location))
     data[4:400] = bytes(396)
     (tmp_path / "pages.parquet").write_bytes(data)
     with pytest.raises(CorruptFile, match=r"pages.parquet"):
-        list(read_file(IO, f"file://{tmp_path}/pages.parquet", schema=ABC))
+        list(read_file(IO, FileRead(location=f"file://{tmp_path}/pages.parquet", schema=ABC)))
 
 
 def test_an_unbound_filter_is_refused() -> None:
@@ -338,7 +350,7 @@ def test_filters_and_deletions_agree_with_their_definition(
         rows = sorted(rows, key=lambda row: (row["a"] is None, row["a"] or 0))
     file = written(rows, ABC, **(SMALL_GROUPS if small else {}))
     bound = bind(filter, ABC)
-    found = rows_of(file, ABC, filter=bound, drops=without(deleted), row_positions=True)
+    found = rows_of(file, ABC, filter=bound, deletes=without(deleted), row_positions=True)
     expected = [i for i, row in enumerate(rows) if i not in deleted and matches(bound, row)]
     assert [row["_pos"] for row in found] == expected
     assert str([{k: row[k] for k in "abc"} for row in found]) == str([{k: rows[i][k] for k in "abc"} for i in expected])

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
+from icefloe.formats.column_stats import truncate_bytes_down, truncate_bytes_up, truncate_text_down, truncate_text_up
 from icefloe.formats.parquet.stats import group_stats
-from icefloe.formats.write import bounds
 from icefloe.formats.write.entries import WrittenFile, entries_of
 from icefloe.formats.write.measure import Measures
 from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec
@@ -253,7 +253,7 @@ texts = st.text(st.sampled_from("a\x7f\u07ff\ud7ff\ue000\uffff\U0010ffff"), min_
 @given(texts)
 def test_cut_text_is_a_bound_of_the_whole_text(text: str) -> None:
     raw = text.encode()
-    lower, upper = bounds.truncate_text_down(raw), bounds.truncate_text_up(raw)
+    lower, upper = truncate_text_down(raw), truncate_text_up(raw)
     assert lower == text[:16]
     if upper is None:
         assert text[:16] == "\U0010ffff" * 16
@@ -265,29 +265,29 @@ def test_cut_text_is_a_bound_of_the_whole_text(text: str) -> None:
 
 @given(st.binary(min_size=14, max_size=20) | st.integers(14, 20).map(lambda n: b"\xff" * n))
 def test_cut_bytes_are_a_bound_of_the_whole(raw: bytes) -> None:
-    lower, upper = bounds.truncate_bytes_down(raw), bounds.truncate_bytes_up(raw)
+    lower, upper = truncate_bytes_down(raw), truncate_bytes_up(raw)
     assert lower == raw[:16]
     assert (upper is None) == (len(raw) > 16 and raw[:16] == b"\xff" * 16)
     assert upper is None or (upper >= raw and len(upper) <= 16)
 
 
 def test_text_that_a_writer_cut_inside_a_character_is_no_bound() -> None:
-    assert bounds.truncate_text_up("ü".encode()[:1]) is None
-    assert bounds.truncate_text_down("ü".encode()[:1]) is None
+    assert truncate_text_up("ü".encode()[:1]) is None
+    assert truncate_text_down("ü".encode()[:1]) is None
 
 
 @given(st.text(st.sampled_from("a\ud7ff\U0010ffff"), max_size=6), st.integers(1, 5))
 def test_bounds_may_be_cut_to_any_length(text: str, length: int) -> None:
     raw = text.encode()
-    lower, upper = bounds.truncate_text_down(raw, length), bounds.truncate_text_up(raw, length)
+    lower, upper = truncate_text_down(raw, length), truncate_text_up(raw, length)
     assert lower == text[:length]
     assert upper is None or (upper >= text and len(upper) <= length)
     assert (upper is None) == (len(text) > length and set(text[:length]) == {"\U0010ffff"})
-    cut, raised = bounds.truncate_bytes_down(raw, length), bounds.truncate_bytes_up(raw, length)
+    cut, raised = truncate_bytes_down(raw, length), truncate_bytes_up(raw, length)
     assert cut == raw[:length]
     assert raised is None or (raised >= raw and len(raised) <= length)
 
 
 def test_the_shortest_upper_bound_skips_characters_that_no_text_has() -> None:
-    assert bounds.truncate_text_up("\ud7ffzz".encode(), 1) == "\ue000"
-    assert bounds.truncate_text_up("a\U0010ffffz".encode(), 2) == "b"
+    assert truncate_text_up("\ud7ffzz".encode(), 1) == "\ue000"
+    assert truncate_text_up("a\U0010ffffz".encode(), 2) == "b"

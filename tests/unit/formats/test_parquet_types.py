@@ -13,7 +13,7 @@ import pytest
 
 from icefloe.errors import UnsupportedError
 from icefloe.formats.parquet.types import ShapeType
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow.conform import arrow_schema, conform
 from icefloe.model.schema.schema import Schema

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import InputError, StorageError
-from icefloe.formats.write.split_by_partition import Memory, write_files
+from icefloe.formats.write.write_files import Memory, write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
@@ -281,8 +281,8 @@ def test_partition_values_are_whole_where_column_bounds_are_cut(tmp_path: Path) 
 def test_nan_null_and_zero_partitions(tmp_path: Path) -> None:
     schema = Schema(fields=(Field(1, "d", DOUBLE),))
     batches = [pa.record_batch({"d": pa.array([math.nan, None, 0.0, -0.0], pa.float64())})] * 2
-    pieces = {"write.parquet.row-group-size-bytes": "8"}  # each row is split by itself
-    entries = write(tmp_path, batches, schema, spec((1, "identity")), properties=pieces)
+    small = {"write.parquet.row-group-size-bytes": "8"}  # each row is split by itself
+    entries = write(tmp_path, batches, schema, spec((1, "identity")), properties=small)
     found = [
         (
             row["lower_bound:p1000"],

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.formats.write import partition_writer
-from icefloe.formats.write.partition_writer import PartitionWriter
-from icefloe.formats.write.split_by_partition import Memory, write_files
+from icefloe.formats.write import write_files as write_module
+from icefloe.formats.write.write_files import Memory, PartitionWriter, write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.partition.sort_order import UNSORTED, SortOrder
 from icefloe.model.partition.spec import PartitionField, PartitionSpec
@@ -24,14 +23,14 @@ SCHEMA = parse_ddl("part int, n bigint")
 BY_PART = PartitionSpec(
     spec_id=1, fields=(PartitionField(source_id=1, field_id=1000, name="part", transform="identity"),)
 )
-SMALL_PIECES = {"write.parquet.row-group-size-bytes": "2000"}
+SMALL_CHUNKS = {"write.parquet.row-group-size-bytes": "2000"}
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How many files a write has open, now and at most."""
     counts = {"now": 0, "most": 0}
-    real = partition_writer.open_writer
+    real = write_module.open_writer
 
     def begin(*arguments: Any) -> Any:
         writer = real(*arguments)
@@ -46,7 +45,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         writer.close = closed
         return writer
 
-    monkeypatch.setattr(partition_writer, "open_writer", begin)
+    monkeypatch.setattr(write_module, "open_writer", begin)
     return counts
 
 
@@ -64,7 +63,7 @@ def write(folder: Path, data: Any, memory: Memory, order: SortOrder = UNSORTED) 
         sort_order=order,
         data_location=f"file://{folder}",
         memory=memory,
-        properties=SMALL_PIECES,
+        properties=SMALL_CHUNKS,
     )
 
 
@@ -101,13 +100,13 @@ def test_a_stream_that_takes_too_much_memory_is_written_in_parts(tmp_path: Path,
 def test_a_few_rows_of_many_partitions_take_the_memory_that_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of each piece waited in arrays of their own, which took ten times what was allowed for and counted."""
+    """Rows of each chunk waited in arrays of their own, which took ten times what was allowed for and counted."""
     held: list[int] = []
     batches: list[int] = []
     add = PartitionWriter.add
 
-    def watched(writer: PartitionWriter, piece: pa.RecordBatch) -> None:
-        add(writer, piece)
+    def watched(writer: PartitionWriter, chunk: pa.RecordBatch) -> None:
+        add(writer, chunk)
         waiting = writer._waiting.values()
         batches.append(sum(len(rows.batches) for rows in waiting))
         values = sum(rows.nbytes for each in waiting for rows in each.batches)
@@ -117,7 +116,7 @@ def test_a_few_rows_of_many_partitions_take_the_memory_that_is_counted(
     data = rows(30_000, 200)
     write(tmp_path / "ample", iter(data.to_batches(max_chunksize=500)), Memory(waiting_bytes=600_000))
     assert len(batches) >= 60
-    assert max(batches) == 200  # one of each partition, not one of each partition in each piece
+    assert max(batches) == 200  # one of each partition, not one of each partition in each chunk
     held.clear()
     data = rows(20_000, 200)
     entries = write(tmp_path / "scarce", iter(data.to_batches(max_chunksize=500)), Memory(waiting_bytes=200_000))

@@ -13,8 +13,9 @@ import pytest
 from icefloe.errors import FormatError, UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.formats.parquet.int96 import zoned
+from icefloe.formats.parquet.field_ids import with_time_zones
 from icefloe.formats.read.align import Aligner
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.promotion import readable
 from icefloe.formats.read.reader import read_file
 from icefloe.io.memory import MemoryFileIO
@@ -65,7 +66,7 @@ def stored(columns: dict[pa.Field, Any], **options: Any) -> MemoryFileIO:
 
 def values(io: MemoryFileIO, type_: Type, **options: Any) -> list[Any]:
     schema = Schema(fields=(Field(1, "c", type_),))
-    batches = list(read_file(io, FILE, schema=schema, **options))
+    batches = list(read_file(io, FileRead(location=FILE, schema=schema, **options)))
     assert all(batch.schema.equals(arrow_schema(schema), check_metadata=True) for batch in batches)
     for batch in batches:
         batch.validate(full=True)
@@ -120,9 +121,9 @@ def test_old_timestamps_of_96_bits_have_the_zone_that_is_wanted(zone: str | None
     type_ = TIMESTAMP if zone is None else TIMESTAMPTZ
     schema = Schema(fields=(Field(1, "c", type_), Field(2, "s", Struct((Field(3, "t", type_),)))))
     expected = MOMENT if zone is None else IN_UTC
-    [batch] = read_file(io, FILE, schema=schema)
+    [batch] = read_file(io, FileRead(location=FILE, schema=schema))
     assert batch.to_pylist() == [{"c": expected, "s": {"t": expected}}, {"c": None, "s": None}]
-    filtered = read_file(io, FILE, schema=schema, filter=bind(parse_filter("c IS NOT NULL"), schema))
+    filtered = read_file(io, FileRead(location=FILE, schema=schema, filter=bind(parse_filter("c IS NOT NULL"), schema)))
     assert [row["c"] for batch in filtered for row in batch.to_pylist()] == [expected]
 
 
@@ -153,7 +154,10 @@ def test_only_timestamps_of_96_bits_get_a_zone_that_the_file_does_not_tell() -> 
     """A column of 64 bits that is said to have no zone got one if any other column of its file had 96 bits."""
     schema = pa.schema([field("a", pa.timestamp("us"), 1), field("b", pa.timestamp("us"), 2)])
     wanted = (Field(1, "a", TIMESTAMPTZ), Field(2, "b", TIMESTAMPTZ))
-    assert zoned(schema, wanted, frozenset({1}), FILE).types == [pa.timestamp("us"), pa.timestamp("us", "UTC")]
+    assert with_time_zones(schema, wanted, frozenset({1}), FILE).types == [
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+    ]
 
 
 @pytest.mark.parametrize("type_", [TIMESTAMP_NS, TIMESTAMPTZ_NS])
@@ -172,7 +176,7 @@ def test_old_timestamps_are_refused_where_nanoseconds_are_wanted(type_: Type) ->
 def test_timestamps_of_any_unit_are_read_as_nanoseconds(unit: str) -> None:
     type_ = pa.timestamp(unit, "UTC")
     io = stored({field("c", type_, 1): [1, None, -1]}, version="2.6", store_schema=True)
-    [batch] = read_file(io, FILE, schema=Schema(fields=(Field(1, "c", TIMESTAMPTZ_NS),)))
+    [batch] = read_file(io, FileRead(location=FILE, schema=Schema(fields=(Field(1, "c", TIMESTAMPTZ_NS),))))
     assert batch.column(0).equals(pa.array([1, None, -1], type_).cast(pa.timestamp("ns", "UTC")))
 
 
@@ -180,7 +184,7 @@ def test_nanoseconds_keep_their_last_digits_and_are_filtered_by_them() -> None:
     io = stored({field("c", pa.timestamp("ns"), 1): [1, 2, 3, None]}, version="2.6")
     schema = Schema(fields=(Field(1, "c", TIMESTAMP_NS),))
     bound = bind(parse_filter("c > '1970-01-01T00:00:00.000000001'"), schema)
-    [batch] = read_file(io, FILE, schema=schema, filter=bound)
+    [batch] = read_file(io, FileRead(location=FILE, schema=schema, filter=bound))
     assert batch.column(0).cast(pa.int64()).to_pylist() == [2, 3]
 
 
@@ -257,14 +261,16 @@ def test_columns_of_unknown_type_are_null_and_never_read() -> None:
             Field(6, "l", List(7, UNKNOWN)),
         )
     )
-    [batch] = read_file(io, FILE, schema=schema)
+    [batch] = read_file(io, FileRead(location=FILE, schema=schema))
     assert batch.schema.equals(arrow_schema(schema), check_metadata=True)
     assert batch.to_pylist() == [
         {"u": None, "a": 1, "s": {"u": None, "x": 1}, "l": None},
         {"u": None, "a": 2, "s": None, "l": None},
     ]
     became = Schema(fields=(Field(2, "u", BOOLEAN),))  # unknown is promoted to any type
-    assert [batch.to_pylist() for batch in read_file(io, FILE, schema=became)] == [[{"u": None}, {"u": None}]]
+    assert [batch.to_pylist() for batch in read_file(io, FileRead(location=FILE, schema=became))] == [
+        [{"u": None}, {"u": None}]
+    ]
 
 
 def test_days_read_as_moments_are_filtered_as_moments() -> None:
@@ -299,9 +305,9 @@ def test_nulls_where_the_table_requires_values_are_refused_by_name(content: list
     io = stored({field("s", type_, 1): content})
     inner = Struct((Field(2, "a", LONG, True), Field(3, "l", List(4, LONG, True))))
     with pytest.raises(FormatError, match=rf"f.parquet: required column '{name}' has 1 nulls in the file"):
-        list(read_file(io, FILE, schema=Schema(fields=(Field(1, "s", inner),))))
+        list(read_file(io, FileRead(location=FILE, schema=Schema(fields=(Field(1, "s", inner),)))))
     below = stored({field("s", type_, 1): [None, {"a": 1, "l": None}]})  # a null struct has no fields that could lack
-    [batch] = read_file(below, FILE, schema=Schema(fields=(Field(1, "s", inner),)))
+    [batch] = read_file(below, FileRead(location=FILE, schema=Schema(fields=(Field(1, "s", inner),))))
     assert batch.to_pylist() == [{"s": None}, {"s": {"a": 1, "l": None}}]
 
 

@@ -18,10 +18,11 @@ from icefloe.errors import FormatError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Expr
 from icefloe.expr.text.filter_parser import parse_filter
+from icefloe.formats.read.file_read import FileDeletes, FileRead
 from icefloe.formats.read.reader import read_file, stored_columns
-from icefloe.formats.read.row_mask import FileDrops
 from icefloe.io.local import LocalFileIO
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
+from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import (
     BINARY,
@@ -55,8 +56,8 @@ def file_of(folder: Path, rows: list[dict[str, Any]], schema: Schema = STORED, r
     return f"file://{folder}/f.parquet"
 
 
-def without(positions: Iterable[int]) -> FileDrops:
-    return FileDrops(positions=BitMap64(positions))
+def without(positions: Iterable[int]) -> FileDeletes:
+    return FileDeletes(positions=BitMap64(positions))
 
 
 @pytest.fixture
@@ -68,12 +69,17 @@ def where(text: str, schema: Schema = TABLE) -> Expr:
     return bind(parse_filter(text), schema)
 
 
-def rows(location: str, schema: Schema, **options: Any) -> list[dict[str, Any]]:
-    return [row for batch in read_file(IO, location, schema=schema, **options) for row in batch.to_pylist()]
+def rows(location: str, schema: Schema, *, row_positions: bool = False, **options: Any) -> list[dict[str, Any]]:
+    schema = Schema(fields=(*schema.fields, POS)) if row_positions else schema
+    return [
+        row
+        for batch in read_file(IO, FileRead(location=location, schema=schema, **options))
+        for row in batch.to_pylist()
+    ]
 
 
 def test_a_missing_column_has_its_constant_in_its_place(ten: str) -> None:
-    batches = list(read_file(IO, ten, schema=TABLE, constants=OSLO))
+    batches = list(read_file(IO, FileRead(location=ten, schema=TABLE, constants=OSLO)))
     assert all(batch.schema.equals(arrow_schema(TABLE), check_metadata=True) for batch in batches)
     assert pa.Table.from_batches(batches).to_pylist() == [{"city": "Oslo", "id": i, "n": 7} for i in range(10)]
 
@@ -115,7 +121,7 @@ def test_nothing_of_the_file_need_be_read(ten: str) -> None:
         ten,
         city,
         constants=OSLO,
-        drops=without([0, 9]),
+        deletes=without([0, 9]),
         row_positions=True,
         filter=where("city > 'A'"),
     )

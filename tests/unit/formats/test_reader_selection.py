@@ -1,4 +1,4 @@
-"""Which rows, pieces and columns are read: deletes by value, filters in two steps, parts of files."""
+"""Which rows, row groups and columns are read: deletes by value, filters in two steps, parts of files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import Bound
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.formats.parquet import file as parquet_file
-from icefloe.formats.read import reader
-from icefloe.formats.read.data_file import Piece
+from icefloe.formats.read.data_file import RowRange
+from icefloe.formats.read.file_read import FileDeletes, FilePart, FileRead, Mask
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_group_pruning import Share
-from icefloe.formats.read.row_group_reader import merged
-from icefloe.formats.read.row_mask import FileDrops, Mask
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
+from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import INT, LONG, STRING, Field, List, Map, Struct
+from icefloe.model.schema.types import INT, LONG, STRING, Field, Struct
 from support.row_matching import matches
 
 FILE = "memory://t/f.parquet"
@@ -48,8 +46,11 @@ def some(count: int) -> list[dict[str, Any]]:
     return [{"a": n, "b": f"b{n}", "s": {"x": n % 4, "y": f"y{n}"}} for n in range(count)]
 
 
-def found(io: MemoryFileIO, schema: Schema = TABLE, **options: Any) -> list[dict[str, Any]]:
-    return [row for batch in read_file(io, FILE, schema=schema, **options) for row in batch.to_pylist()]
+def found(
+    io: MemoryFileIO, schema: Schema = TABLE, *, row_positions: bool = False, **options: Any
+) -> list[dict[str, Any]]:
+    read = FileRead(location=FILE, schema=Schema(fields=(*schema.fields, POS)) if row_positions else schema, **options)
+    return [row for batch in read_file(io, read) for row in batch.to_pylist()]
 
 
 def where(text: str, schema: Schema = TABLE) -> Bound:
@@ -58,7 +59,7 @@ def where(text: str, schema: Schema = TABLE) -> Bound:
 
 @dataclass
 class Among:
-    """Drops rows whose only column has one of these values."""
+    """Deletes rows whose only column has one of these values."""
 
     schema: Schema
     values: tuple[Any, ...]
@@ -72,7 +73,7 @@ class Among:
 
 @dataclass
 class InStruct:
-    """Drops rows by a field of a struct."""
+    """Deletes rows by a field of a struct."""
 
     schema: Schema
     value: Any
@@ -116,22 +117,22 @@ def test_nothing_is_read_twice_or_in_vain(columns_read: list[tuple[int, tuple[st
     assert found(stored(some(3)), only, filter=where("a = 1"), table_schema=TABLE) == [{"a": 1}]
     assert columns_read == [(0, ("a",))]
     columns_read.clear()
-    assert found(stored(some(6)), TABLE, drops=FileDrops(positions=BitMap64(range(4)))) == some(6)[4:]
+    assert found(stored(some(6)), TABLE, deletes=FileDeletes(positions=BitMap64(range(4)))) == some(6)[4:]
     assert [group for group, _ in columns_read] == [1]  # all of the first row group is deleted
     columns_read.clear()
     assert found(stored(some(6)), TABLE, filter=where("a >= 0")) == some(6)
     assert columns_read == [(0, ("a", "b", "s.x", "s.y")), (1, ("a", "b", "s.x", "s.y"))]  # all match, by their bounds
 
 
-def test_rows_are_dropped_by_value_before_the_filter_is_asked() -> None:
+def test_rows_are_deleted_by_value_before_the_filter_is_asked() -> None:
     io = stored(some(8))
-    gone = FileDrops(
+    gone = FileDeletes(
         positions=BitMap64([7]), tests=(Among(TABLE.select(("a",)), (1, 2)), Among(TABLE.select(("b",)), ("b4",)))
     )
-    assert [row["a"] for row in found(io, drops=gone)] == [0, 3, 5, 6]
-    assert [row["a"] for row in found(io, drops=gone, filter=where("a < 5"))] == [0, 3]
+    assert [row["a"] for row in found(io, deletes=gone)] == [0, 3, 5, 6]
+    assert [row["a"] for row in found(io, deletes=gone, filter=where("a < 5"))] == [0, 3]
     only = TABLE.select(("s",))
-    assert [row["s"]["y"] for row in found(io, only, drops=gone, filter=where("a < 5"), table_schema=TABLE)] == [
+    assert [row["s"]["y"] for row in found(io, only, deletes=gone, filter=where("a < 5"), table_schema=TABLE)] == [
         "y0",
         "y3",
     ]
@@ -141,14 +142,15 @@ def test_a_test_may_look_at_columns_that_the_table_dropped_renamed_or_got_later(
     io = stored(some(4))
     now = Schema(fields=(Field(2, "a", STRING),))  # renamed; the others are dropped
     dropped = Among(Schema(fields=(Field(1, "was_a", LONG, True),)), (2,))
-    assert found(io, now, drops=FileDrops(tests=(dropped,))) == [{"a": f"b{n}"} for n in (0, 1, 3)]
+    assert found(io, now, deletes=FileDeletes(tests=(dropped,))) == [{"a": f"b{n}"} for n in (0, 1, 3)]
     later = Field(9, "late", INT, True, initial_default=5)
-    assert found(io, now, drops=FileDrops(tests=(Among(Schema(fields=(later,)), (5,)),))) == []
+    assert found(io, now, deletes=FileDeletes(tests=(Among(Schema(fields=(later,)), (5,)),))) == []
     assert (
-        len(found(io, now, drops=FileDrops(tests=(Among(Schema(fields=(Field(9, "late", INT, True),)), (5,)),)))) == 4
+        len(found(io, now, deletes=FileDeletes(tests=(Among(Schema(fields=(Field(9, "late", INT, True),)), (5,)),))))
+        == 4
     )
     nested = InStruct(Schema(fields=(Field(3, "s", Struct((Field(4, "x", LONG),))),)), 3)
-    assert len(found(io, now, drops=FileDrops(tests=(nested,)))) == 3
+    assert len(found(io, now, deletes=FileDeletes(tests=(nested,)))) == 3
 
 
 @given(
@@ -173,10 +175,10 @@ def test_every_way_of_reading_gives_the_rows_of_the_definition(
 ) -> None:
     rows = some(9)
     io, bound = stored(rows, row_group_size=groups), where(text)
-    drops = FileDrops(positions=BitMap64(positions), tests=(Among(TABLE.select(("a",)), tuple(values)),))
+    deletes = FileDeletes(positions=BitMap64(positions), tests=(Among(TABLE.select(("a",)), tuple(values)),))
     with pytest.MonkeyPatch.context() as patched:
         if not by_column:
-            patched.setattr(reader, "BY_COLUMN", frozenset())
+            patched.setattr(parquet_file.ParquetFile, "is_columnar", False)
         got = [
             row
             for index in range(parts)
@@ -185,10 +187,10 @@ def test_every_way_of_reading_gives_the_rows_of_the_definition(
                 TABLE.select(names),
                 filter=bound,
                 table_schema=TABLE,
-                drops=drops,
+                deletes=deletes,
                 row_positions=True,
                 batch_rows=batch_rows,
-                share=Share(index=index, of=parts),
+                part=FilePart(index=index, count=parts),
             )
         ]
     left = [n for n, row in enumerate(rows) if n not in positions and n not in values and matches(bound, row)]
@@ -198,8 +200,8 @@ def test_every_way_of_reading_gives_the_rows_of_the_definition(
 def test_batches_of_the_two_steps_need_not_have_the_same_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     original = parquet_file.ParquetFile.read
 
-    def uneven(self: Any, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Any:
-        return original(self, piece, wanted, 2 if len(wanted) == 1 else 3)
+    def uneven(self: Any, group: RowRange, wanted: tuple[Field, ...], batch_rows: int) -> Any:
+        return original(self, group, wanted, 2 if len(wanted) == 1 else 3)
 
     monkeypatch.setattr(parquet_file.ParquetFile, "read", uneven)
     io = stored(some(10), row_group_size=10)
@@ -215,10 +217,10 @@ def test_batches_are_smaller_where_rows_are_large(monkeypatch: pytest.MonkeyPatc
     text = Schema(fields=(Field(1, "a", LONG), Field(2, "b", STRING)))
     rows = [{"a": n, "b": f"{n:04}" * 250} for n in range(40)]
     io = stored(rows, text, row_group_size=40)
-    sizes = [batch.num_rows for batch in read_file(io, FILE, schema=text)]
+    sizes = [batch.num_rows for batch in read_file(io, FileRead(location=FILE, schema=text))]
     assert sum(sizes) == 40
     assert 2 <= max(sizes) <= 4
-    assert [batch.num_rows for batch in read_file(io, FILE, schema=text.select(("a",)))] == [40]
+    assert [batch.num_rows for batch in read_file(io, FileRead(location=FILE, schema=text.select(("a",))))] == [40]
 
 
 def test_a_row_group_of_other_length_than_its_footer_says_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,33 +234,9 @@ def test_a_row_group_of_other_length_than_its_footer_says_is_refused(monkeypatch
 
 @given(count=st.integers(0, 30), of=st.integers(1, 12))
 def test_the_parts_of_a_file_are_the_whole_of_it(count: int, of: int) -> None:
-    shares = [Share(index=index, of=of).among(count) for index in range(of)]
+    shares = [FilePart(index=index, count=of).of(range(count)) for index in range(of)]
     assert [n for share in shares for n in share] == list(range(count))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-def test_columns_that_several_ask_for_are_merged_at_every_depth() -> None:
-    one = (Field(1, "l", List(2, Struct((Field(3, "a", LONG),)))),)
-    other = (
-        Field(1, "l", List(2, Struct((Field(4, "b", LONG), Field(3, "a", LONG))))),
-        Field(5, "m", Map(6, STRING, 7, Struct((Field(8, "c", LONG),)))),
-    )
-    more = (Field(5, "m", Map(6, STRING, 7, Struct((Field(9, "d", LONG),)))),)
-    assert [str(field.type) for field in merged(one, other, more)] == [
-        str(List(2, Struct((Field(3, "a", LONG), Field(4, "b", LONG))))),
-        str(Map(6, STRING, 7, Struct((Field(8, "c", LONG), Field(9, "d", LONG))))),
-    ]
-
-
-def test_columns_of_one_name_and_several_times_are_merged_by_their_ids() -> None:
-    """Equality deletes by a column that was dropped made a table unreadable when another column got its name."""
-    now = (Field(3, "k", STRING), Field(5, "s", Struct((Field(7, "a", LONG),))))
-    then = (Field(2, "k", LONG), Field(5, "s", Struct((Field(6, "a", STRING),))))
-    assert merged(now, then) == (
-        Field(3, "k", STRING),
-        Field(5, "s", Struct((Field(7, "a", LONG), Field(6, "a", STRING)))),
-        Field(2, "k", LONG),
-    )
 
 
 def test_columns_that_take_long_are_begun_first_and_in_one_order_for_all_row_groups(
@@ -285,7 +263,7 @@ def test_a_file_of_very_many_columns_is_read_like_any_other(wanted: slice) -> No
     wide, some_of = Schema(fields=fields), Schema(fields=fields[wanted])
     io = stored(rows, wide)
     left = [row for place, row in enumerate(rows) if place in (2, 3, 7)]
-    drops = FileDrops(positions=BitMap64([4, 5]))
-    read = found(io, some_of, table_schema=wide, filter=where("c1 in (4, 6, 8, 10, 14)", wide), drops=drops)
+    deletes = FileDeletes(positions=BitMap64([4, 5]))
+    read = found(io, some_of, table_schema=wide, filter=where("c1 in (4, 6, 8, 10, 14)", wide), deletes=deletes)
     assert read == [{field.name: row[field.name] for field in some_of.fields} for row in left]
     assert found(io, some_of) == [{field.name: row[field.name] for field in some_of.fields} for row in rows]

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import CorruptFile, NoSuchFile, StorageError
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.object_store import ObjectStoreFileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema
@@ -51,7 +52,7 @@ def test_a_data_file_is_written_with_one_request_and_looked_for_with_another(
 def test_the_columns_of_a_row_group_come_together(io: ObjectStoreFileIO, server: ScriptedS3) -> None:
     location = written(io)
     server.requests.clear()
-    batches = list(read_file(io, location, schema=WIDE))
+    batches = list(read_file(io, FileRead(location=location, schema=WIDE)))
     assert sum(batch.num_rows for batch in batches) == ROWS
     assert server.requests == ["GET", "GET"]  # the footer, then the rows
 
@@ -60,9 +61,9 @@ def test_a_store_that_fails_does_not_make_the_file_corrupt(io: ObjectStoreFileIO
     location = written(io)
     server.faults = [Fault(method="GET", status=503)] * 20
     with pytest.raises(StorageError, match="could not"):
-        list(read_file(io, location, schema=WIDE))
+        list(read_file(io, FileRead(location=location, schema=WIDE)))
     server.faults = []
-    reader = read_file(io, location, schema=WIDE, batch_rows=100)
+    reader = read_file(io, FileRead(location=location, schema=WIDE, batch_rows=100))
     next(reader)
     server.faults = [Fault(method="GET", status=503)] * 20
     assert sum(batch.num_rows for batch in reader) == ROWS - 100
@@ -73,10 +74,10 @@ def test_a_file_that_is_cut_short_is_corrupt(io: ObjectStoreFileIO, server: Scri
     key = location.removeprefix("s3:/")
     server.objects[key] = server.objects[key][:-1000]
     with pytest.raises(CorruptFile, match=location):
-        list(read_file(io, location, schema=WIDE))
+        list(read_file(io, FileRead(location=location, schema=WIDE)))
     del server.objects[key]
     with pytest.raises(NoSuchFile, match=location):
-        list(read_file(io, location, schema=WIDE))
+        list(read_file(io, FileRead(location=location, schema=WIDE)))
 
 
 def test_a_store_that_refuses_a_data_file_is_named(io: ObjectStoreFileIO, server: ScriptedS3) -> None:

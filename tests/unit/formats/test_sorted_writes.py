@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icefloe.formats.write.split_by_partition import Memory, write_files
+from icefloe.formats.write.write_files import Memory, write_files
 from icefloe.io.local import LocalFileIO
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.partition.spec import UNPARTITIONED, PartitionField, PartitionSpec

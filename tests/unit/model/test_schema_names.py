@@ -1,11 +1,11 @@
-"""Columns found by name with and without case, and schemas cut down to some columns."""
+"""Columns found by name with and without case, schemas cut down to some columns, and columns of several schemas."""
 
 from __future__ import annotations
 
 import pytest
 
 from icefloe.errors import InputError
-from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.schema import Schema, fresh_ids, merged_fields
 from icefloe.model.schema.types import DATE, INT, LONG, STRING, Field, List, Map, Struct, walk
 from unit.model.schemas import nest
 
@@ -70,3 +70,27 @@ def test_fresh_ids_of_a_deep_type_are_given_from_the_top_down():
     numbered = fresh_ids((Field(0, "a", deep),))
 
     assert [field.id for _, field in zip(range(5), (f for _, f in walk(numbered)), strict=False)] == [1, 2, 3, 4, 5]
+
+
+def test_columns_that_several_ask_for_are_merged_at_every_depth() -> None:
+    one = (Field(1, "l", List(2, Struct((Field(3, "a", LONG),)))),)
+    other = (
+        Field(1, "l", List(2, Struct((Field(4, "b", LONG), Field(3, "a", LONG))))),
+        Field(5, "m", Map(6, STRING, 7, Struct((Field(8, "c", LONG),)))),
+    )
+    more = (Field(5, "m", Map(6, STRING, 7, Struct((Field(9, "d", LONG),)))),)
+    assert [str(field.type) for field in merged_fields(one, other, more)] == [
+        str(List(2, Struct((Field(3, "a", LONG), Field(4, "b", LONG))))),
+        str(Map(6, STRING, 7, Struct((Field(8, "c", LONG), Field(9, "d", LONG))))),
+    ]
+
+
+def test_columns_of_one_name_and_several_times_are_merged_by_their_ids() -> None:
+    """Equality deletes by a column that was dropped made a table unreadable when another column got its name."""
+    now = (Field(3, "k", STRING), Field(5, "s", Struct((Field(7, "a", LONG),))))
+    then = (Field(2, "k", LONG), Field(5, "s", Struct((Field(6, "a", STRING),))))
+    assert merged_fields(now, then) == (
+        Field(3, "k", STRING),
+        Field(5, "s", Struct((Field(7, "a", LONG), Field(6, "a", STRING)))),
+        Field(2, "k", LONG),
+    )

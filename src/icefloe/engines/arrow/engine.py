@@ -21,9 +21,8 @@ from icefloe.engines.arrow.change.upsert import find_keys, indexed_source
 from icefloe.engines.arrow.read.changes import read_changes
 from icefloe.engines.arrow.read.distinct_values import distinct_sketches
 from icefloe.engines.arrow.read.file_sets import ArrowFileSets
-from icefloe.engines.arrow.read.read import count_plan, read_plan
-from icefloe.engines.arrow.write.rewrite import rewrite_rows
-from icefloe.engines.arrow.write.write import write_rows
+from icefloe.engines.arrow.read.plan_reader import count_plan, read_plan
+from icefloe.engines.arrow.write import rewrite_rows, write_rows
 from icefloe.engines.engine import MergedRows, MergeMatches, MergeSource, UpdatedRows, UpsertMatches, UpsertSource
 from icefloe.engines.merge_plan import MergePlan
 from icefloe.engines.work import (

@@ -1,13 +1,13 @@
-"""An Avro data file as a reader sees it: runs of blocks, columns by id (spec: Appendix A, Avro).
+"""Reads Avro data files: runs of blocks, columns by id (spec: Appendix A, Avro).
 
-Avro stores records one after another, so all bytes of a piece are read whichever columns are wanted; those that are not
-are skipped. A file has no statistics. Its blocks are gone through once before rows are read, for their numbers of rows.
+Avro stores records one after another, so all bytes of a block are read whichever columns are wanted. A file has no
+statistics. The headers of all blocks are read once before the rows, for their numbers of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,8 @@ from icefloe.codecs.avro.data_rows import Projection, RowDecoder, fixed_bytes, p
 from icefloe.codecs.avro.file_schema import StoredSchema, stored_schema, takes_nothing
 from icefloe.errors import CorruptFile, IcefloeError, LimitError, damaged
 from icefloe.formats.parquet.field_ids import labelled
-from icefloe.formats.read.align import without_columns
-from icefloe.formats.read.data_file import Piece, StoredFile, WholePieces
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.read.batches import relabel, without_columns
+from icefloe.formats.read.data_file import RowRange, StoredFile
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, MIB, Limits
@@ -32,7 +31,7 @@ from icefloe.model.schema.name_mapping import NameMapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
-PIECE_BYTES = 8 * MIB  # of blocks as they are stored, at least
+RUN_BYTES = 8 * MIB  # of blocks as they are stored, at least
 GROUP_BYTES = 32 * MIB  # of blocks decompressed, which are decoded together
 BATCH_FIXED_BYTES = 64 * MIB  # of values that take their full width even if they are null
 _NEAR_BYTES, FAR_BYTES = 4 * 1024, 8 * MIB  # read at once while going through the blocks
@@ -40,8 +39,10 @@ KEPT_BYTES = 64 * MIB  # a file far away that is no larger is read once and kept
 _MOST_EMPTY_ROWS = 2**31  # of records without a byte
 
 
-class AvroFile(WholePieces):
-    """An open Avro file; its pieces are runs of blocks."""
+class AvroFile(StoredFile):
+    """An open Avro file; its row groups are runs of blocks."""
+
+    is_columnar = False
 
     def __init__(self, source: _Source, stored: StoredSchema, schema: pa.Schema) -> None:
         super().__init__(schema)
@@ -50,15 +51,15 @@ class AvroFile(WholePieces):
         self._is_empty = takes_nothing(stored.plain)
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The runs of blocks."""
-        pieces, start, where = [], 0, self._source.location
+    def row_groups(self) -> tuple[RowRange, ...]:
+        """The rows of each run of blocks."""
+        groups, start, where = [], 0, self._source.location
         for index, run in enumerate(self._runs):
-            pieces.append(Piece(index=index, start=start, rows=run.rows))
+            groups.append(RowRange(group=index, start=start, rows=run.rows))
             start += run.rows
         if self._is_empty and start > _MOST_EMPTY_ROWS:
             raise LimitError(f"{where}: {start} records without a byte, limit {_MOST_EMPTY_ROWS}", location=where)
-        return tuple(pieces)
+        return tuple(groups)
 
     @cached_property
     def _runs(self) -> list[_Run]:
@@ -66,19 +67,19 @@ class AvroFile(WholePieces):
         return _runs(find_blocks(source.walk, source.header, source.size, source.location))
 
     def statistics(self, schema: Schema) -> pa.Table | None:
-        """Nothing: the format keeps none."""
+        """None: the format has no statistics."""
         return None
 
-    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, rows: RowRange, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a run; of nested columns only the fields that are wanted."""
-        columns = project(self._schema, wanted)
-        for group in self._groups(self._runs[piece.index]):
+        columns = project(self.schema, wanted)
+        for blocks in self._block_groups(self._runs[rows.group]):
             if columns.typed.num_fields == 0:
-                rows = sum(block.count for block in group)
-                yield from (without_columns(min(batch_rows, rows - at)) for at in range(0, rows, batch_rows))
+                count = sum(block.count for block in blocks)
+                yield from (without_columns(min(batch_rows, count - at)) for at in range(0, count, batch_rows))
             else:
                 with _decoding(self._source.location):
-                    decoded = self._decoder.decode(group, columns.plain)
+                    decoded = self._decoder.decode(blocks, columns.plain)
                 yield from self._batches(decoded, columns, batch_rows)
 
     def _batches(self, decoded: pa.StructArray, columns: Projection, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -92,7 +93,7 @@ class AvroFile(WholePieces):
             for begin in range(0, batch.num_rows, batch_rows):
                 yield batch.slice(begin, batch_rows)
 
-    def _groups(self, run: _Run) -> Iterator[list[Block]]:
+    def _block_groups(self, run: _Run) -> Iterator[list[Block]]:
         """The blocks of a run, decompressed, as many at a time as are decoded together."""
         group: list[Block] = []
         size = 0
@@ -139,7 +140,7 @@ class _Run:
 def _runs(places: list[BlockPlace]) -> list[_Run]:
     runs: list[list[BlockPlace]] = []
     for place in places:
-        if len(runs) == 0 or runs[-1][-1].offset + runs[-1][-1].size - runs[-1][0].offset >= PIECE_BYTES:
+        if len(runs) == 0 or runs[-1][-1].offset + runs[-1][-1].size - runs[-1][0].offset >= RUN_BYTES:
             runs.append([])
         runs[-1].append(place)
     return [_Run(blocks=blocks) for blocks in runs]
@@ -175,7 +176,7 @@ class _Source:
         return self.fetch(offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
-        limit = self.limits.avro_block_bytes + PIECE_BYTES
+        limit = self.limits.avro_block_bytes + RUN_BYTES
         if length > limit:
             raise LimitError(
                 f"{self.location}: a block of {length} bytes at offset {offset}, limit {limit}", location=self.location
@@ -186,18 +187,14 @@ class _Source:
         return data
 
 
-def open_avro(
-    io: FileIO, location: str, mapping: NameMapping | None = None, *, alone: bool = True, limits: Limits = DEFAULT
-) -> AbstractContextManager[StoredFile]:
-    """An open Avro file; ``mapping`` gives ids to the columns of a file that has none. ``alone`` or not, one thread
-    reads it.
-    """
-    return _open(io, location, mapping, limits)
-
-
 @contextmanager
-def _open(io: FileIO, location: str, mapping: NameMapping | None, limits: Limits) -> Iterator[StoredFile]:
-    """The open file; read errors are raised as errors of this library."""
+def open_avro(
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, use_threads: bool = True, limits: Limits = DEFAULT
+) -> Iterator[StoredFile]:
+    """An open Avro file; ``mapping`` gives ids to the columns of a file that has none.
+
+    One thread reads it, with ``use_threads`` or without. Errors while it is read are raised as errors of this library.
+    """
     files, path = io.arrow_path(location)
     with reading(location), files.open_input_file(path) as file:
         source = _Source(file, location, far=not isinstance(files, fs.LocalFileSystem), limits=limits)
@@ -207,7 +204,7 @@ def _open(io: FileIO, location: str, mapping: NameMapping | None, limits: Limits
 
 @contextmanager
 def _decoding(location: str) -> Iterator[None]:
-    """Whatever damaged bytes make decoders do is an error of the file."""
+    """Any error that damaged bytes cause in decoders is raised as an error of the file."""
     try:
         yield
     except IcefloeError:

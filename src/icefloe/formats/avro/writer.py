@@ -1,7 +1,7 @@
-"""One Avro data file, written block by block (spec: Appendix A, Avro).
+"""Writes Avro data files, block by block (spec: Appendix A, Avro).
 
-Rows are encoded column by column and cut into compressed blocks. The format stores no statistics, so columns are
-measured as rows pass by. Arrays and maps are written with their sizes in bytes, which lets readers jump over them.
+Rows are encoded column by column and cut into compressed blocks. The format stores no statistics, so the writer
+measures columns. Arrays and maps are written with their sizes in bytes, so readers can skip them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from icefloe.model.schema.schema import Schema, derived
 from icefloe.model.schema.types import UNKNOWN, List, Struct, Type, children, walk
 
 AVRO = "avro"
-BLOCK_BYTES = 16 * 1024  # before compression: readers go through blocks side by side, so many small ones are faster
+BLOCK_BYTES = 16 * 1024  # before compression: readers decode blocks in parallel, so many small ones are faster
 CODECS = {"gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "uncompressed": "null"}
 _LEVELS = {"gzip": range(10), "zstd": range(1, 23)}
 _WAITING_BYTES = 8 * MIB  # of rows that are encoded together
@@ -54,7 +54,7 @@ class AvroWriter:
         header = MAGIC + encode_metadata(
             {"avro.schema": msgspec.json.encode(self._schema), "avro.codec": codec.encode()}
         )
-        # No two files have one location, so this is a marker that data does not contain by chance.
+        # Locations of files are unique, so data does not contain this marker by chance.
         self._sync = hashlib.sha256(header + location.encode()).digest()[:SYNC_BYTES]
         self._sink = open_sink(io, location)
         self._write(header + self._sync)
@@ -78,7 +78,7 @@ class AvroWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Encode and write the waiting rows."""
+        """Encode and write the buffered rows."""
         for batch in pa.Table.from_batches(self._pending, self._layout.rows).combine_chunks().to_batches():
             for rows in _slices(batch):
                 self._write(b"".join(self._blocks(rows)))
@@ -112,7 +112,7 @@ class AvroWriter:
         )
 
     def abandon(self) -> None:
-        """Let go of the file without finishing it; deleting it is the caller's part."""
+        """Close the file without finishing it; the caller deletes it."""
         self._pending = []
         close_quietly(self._sink)
 
@@ -134,7 +134,7 @@ def file_schema(schema: Schema) -> dict[str, Any]:
 
 
 def _takes_nothing(type_: Type, required: bool) -> bool:
-    """Whether values take no bytes: then a long list looks like a file that only claims one."""
+    """Whether values take no bytes: a long list of them could not be distinguished from a damaged file."""
     if isinstance(type_, Struct):
         return required and all(_takes_nothing(field.type, field.required) for field in type_.fields)
     return type_ == UNKNOWN

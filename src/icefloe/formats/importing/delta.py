@@ -1,8 +1,8 @@
 """The current state of a Delta table as a folder of data files, by the library deltalake (Delta protocol).
 
-The log says which files are live, and the partition values of each: partition columns are not in the files, and folder
-names are no proof. The version is read once, so later changes of the Delta table do not matter. Deletion vectors become
-masks of rows. Tables with column mapping have other names in their files than in their schema and are refused.
+The log lists the live files and the partition values of each: partition columns are not in the files, and folder names
+need not state them. The version is read once, so later changes of the Delta table have no effect. Deletion vectors
+become masks of rows. Tables with column mapping have other names in their files than in their schema and are refused.
 """
 
 from __future__ import annotations

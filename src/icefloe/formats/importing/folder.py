@@ -1,4 +1,4 @@
-"""Folders of data files that become tables: their columns, the partition columns of their paths, their rows.
+"""Data files at paths, and folders of them that become tables: columns, partition columns of paths, rows.
 
 The columns are those of all files together, by name. A folder of Hive, such as ``region=eu/part-0.parquet``, has its
 partition columns in the paths; their types are found from all values (spec: Column Projection; Partitioning).
@@ -15,21 +15,63 @@ from functools import partial
 
 import pyarrow as pa
 
-from icefloe.errors import InputError
-from icefloe.formats.importing.data_files import THREADS, data_files
+from icefloe.errors import InputError, NoSuchFile
 from icefloe.formats.importing.foreign_file import format_of
 from icefloe.formats.importing.stated_partitions import constant_of, hive_values, value_of
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import open_file, read_file
 from icefloe.formats.write.partition_values import partition_fields
 from icefloe.io.file_io import FileIO
+from icefloe.io.local import file_location
+from icefloe.io.storage_locations import plain_location
 from icefloe.model.arrow.arrow_types import arrow_schema
 from icefloe.model.arrow.name_mapped import has_ids
+from icefloe.model.locations import FILE, spellings
 from icefloe.model.schema.name_mapping import NameMapping, mapping_of
 from icefloe.model.schema.schema import Schema
 from icefloe.model.text.partition_text import partition_spec
 
+THREADS = 8  # footers are small, so most of the time is spent waiting
 _DELTA_LOG = "_delta_log"
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+
+
+def data_files(io: FileIO, paths: list[str]) -> list[str]:
+    """The files of these paths, and the data files in folders; InputError if a file is given twice."""
+    locations: list[str] = []
+    paths_by_location: dict[str, str] = {}
+    for path in paths:
+        for location in _files(io, path):
+            if location in paths_by_location:
+                first = paths_by_location[location]
+                raise InputError(f"{location} is given twice: by {first!r} and {path!r}", location=location)
+            paths_by_location.update(dict.fromkeys(spellings(location), path))
+            locations.append(location)
+    return locations
+
+
+def _files(io: FileIO, path: str) -> list[str]:
+    location = _usual(file_location(path))
+    if not path.endswith("/") and io.exists(location):
+        return [location]
+    inside = sorted(info.location for info in io.list(location))
+    if len(inside) == 0:
+        raise NoSuchFile(f"there is no file at {location}, and none below it", location=location)
+    return [file for file in inside if not _is_hidden(file[len(location) :])]
+
+
+def _usual(location: str) -> str:
+    """A file location as listings state it: with one slash between names, and without a host."""
+    parsed = plain_location(location)
+    if parsed.scheme != FILE or parsed.authority != "":
+        return location
+    path = "/" + "/".join(parsed.segments)
+    return location if location == f"file:{path}" else f"file://{path}"
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether the name of a file says that it is not a data file, such as Spark's ``_SUCCESS`` and ``.x.crc``."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +135,14 @@ def _batches(folder: ImportedFolder, schema: Schema) -> Iterator[pa.RecordBatch]
         constants = {
             column.field.source_id: constant_of(value_of(values[column.path[0]], column), column) for column in columns
         }
-        rows = read_file(
-            folder.io,
-            file,
+        read = FileRead(
+            location=file,
             file_format=folder.file_format,
             schema=schema,
             constants=constants,
             mapping=mapping_of(schema),
         )
+        rows = read_file(folder.io, read)
         yield from _kept(rows, folder.kept_rows[file]) if file in folder.kept_rows else rows
 
 

@@ -1,7 +1,7 @@
-"""The columns of a file that another program wrote, beside those of a table (spec: Column Projection).
+"""Checks the columns of a file that another program wrote against those of a table (spec: Column Projection).
 
-By id alone a file of another table could be taken for one of this table, and read wrongly without a word. So a column
-must have a name that its id has had here, and every column must be one of the table's.
+If columns were matched by id alone, a file of another table could be added, and its rows would be wrong without any
+error. So a column must have a name that its id has had in this table, and every column must be in the table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def known_names(schemas: Iterable[Schema], mapping: NameMapping) -> Names:
 def check_columns(stored: pa.Schema, known: Names, location: str, mapping: NameMapping) -> None:
     """Refuse a file with a column that the table does not have, or has under another name.
 
-    A file without ids may have columns that ``mapping`` lists without an id: they are known not to be in the table.
+    A file without ids may have columns that ``mapping`` lists without an id: they are not in the table on purpose.
     """
     left_out: set[tuple[str, ...]] = set()
     for path, column, is_named in _fields(stored, ()):

@@ -1,8 +1,8 @@
-"""Data files of other programs, checked before a table adds them (spec: Column Projection; Partitioning).
+"""Checks data files of other programs before a table adds them (spec: Column Projection; Partitioning).
 
-Nothing is believed that can be proved. A file's columns must be the table's, by id or by name; values that a column
-requires must be there; and all rows must belong to one partition. Footers prove most of it. What they leave open is
-read, column by column; files without statistics are read once, as a whole.
+The columns of a file must be columns of the table, by id or by name; required columns must have no nulls; and all rows
+must belong to one partition. The footer proves most of this. Columns for which it does not are read; files without
+statistics are read whole, once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from icefloe.formats.parquet.field_ids import struct_ids
 from icefloe.formats.parquet.file import ParquetFile
 from icefloe.formats.read.align import Aligner
 from icefloe.formats.read.data_file import StoredFile
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import open_file, read_file
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.measure import Measurer
@@ -51,14 +52,14 @@ class ImportTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A file that a table can have; ``by_name`` if it has no ids, so that the table needs a name mapping."""
+    """A file that a table can add; ``by_name`` if it has no ids, so the table needs a name mapping."""
 
     file: WrittenFile
     by_name: bool
 
 
 def format_of(io: FileIO, location: str) -> str:
-    """The format of a data file, by how its name ends, else by how it begins."""
+    """The format of a data file, by the end of its name or else by its first bytes."""
     for ending, name in _ENDINGS.items():
         if location.lower().endswith(ending):
             return name
@@ -110,7 +111,7 @@ def _checked(opened: _OpenFile, *, by_name: bool) -> Imported | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenFile:
-    """An open file, the table that it is added to, and what is recorded of it so far."""
+    """An open file, the table that it is added to, and its measures so far."""
 
     io: FileIO
     target: ImportTarget
@@ -119,7 +120,7 @@ class _OpenFile:
     written: WrittenFile
 
     def checked(self) -> WrittenFile | None:
-        """What the table records of the file."""
+        """The file with its measures and partition; none if it has no rows."""
         columns, present = partition_fields(self.target.schema, self.target.spec), struct_ids(self.file.schema)
         lacking = [column for column in columns if column.field.source_id not in present]
         stated_by_id = {column.field.field_id: self._stated(column) for column in lacking}
@@ -141,7 +142,7 @@ class _OpenFile:
 
     @property
     def _row_count(self) -> int:
-        return sum(piece.rows for piece in self.file.pieces)
+        return sum(group.rows for group in self.file.row_groups)
 
     def _stated(self, column: PartitionColumn) -> object:
         """The value of a partition field whose column the file lacks."""
@@ -159,7 +160,7 @@ class _OpenFile:
         return value_of(value[0], column)
 
     def _check_states_columns(self, present: frozenset[int], columns: Sequence[PartitionColumn]) -> None:
-        """Refuse a path that states a column which the file lacks and no partition field can hold: it would be null."""
+        """Refuse a path that states a column that neither the file nor a partition field has: it would be null."""
         used = {".".join(column.path) for column in columns} | {column.field.name for column in columns}
         for name in self.stated_values:
             column = self.target.schema.by_name.get(name)
@@ -202,15 +203,15 @@ class _OpenFile:
         return seen.values(), replace(self.written, rows=self._row_count, measures=measures)
 
     def _rows(self, schema: Schema, constants: Mapping[int, pa.Scalar]) -> Iterator[pa.RecordBatch]:
-        """Columns of all rows; the reader itself refuses a null where a value is required."""
-        return read_file(
-            self.io,
-            self.written.location,
+        """Columns of all rows; the reader refuses nulls in required columns."""
+        read = FileRead(
+            location=self.written.location,
             file_format=self.written.file_format,
             schema=schema,
             constants=constants,
             mapping=self.target.mapping,
         )
+        return read_file(self.io, read)
 
     def _check_true(self, columns: Sequence[PartitionColumn], values: Values) -> None:
         for column in columns:
@@ -241,14 +242,14 @@ def _proved(column: PartitionColumn, statistics: pa.Table | None) -> tuple[objec
 
 
 def _has_all(column: Field, statistics: pa.Table | None) -> bool:
-    """Whether counts prove that a column without others inside lacks no value."""
+    """Whether counts prove that a primitive column has no nulls."""
     known = None if statistics is None else _Known.of(column.id, statistics)
     return known is not None and known.nulls == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What row groups say of a column together; ``ends`` are all their bounds, none if some are missing."""
+    """The statistics of a column over all row groups; ``ends`` are all bounds, none if some are missing."""
 
     values: int
     nulls: int
@@ -280,7 +281,7 @@ class _Known:
 
 
 class _Seen:
-    """The partition of all rows of a file."""
+    """Finds the partition of all rows of a file."""
 
     def __init__(self, columns: tuple[PartitionColumn, ...]) -> None:
         self._columns = columns

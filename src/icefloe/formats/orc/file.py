@@ -1,14 +1,19 @@
-"""An ORC data file as a reader sees it: stripes, their statistics, columns by id (spec: Appendix A, ORC).
+"""Reads ORC data files: stripes, their statistics, columns by id (spec: Appendix A, ORC).
 
-Arrow reads the rows and shows the attributes of ORC types as metadata of fields. What the attributes say is done here:
-ids, times of day kept as integers, UUIDs and fixed-length values kept as bytes, the unit of timestamps. Arrow reads
+Arrow reads the rows and presents the attributes of ORC types as metadata of fields. This module applies the attributes:
+ids, times of day stored as integers, UUIDs and fixed-length values stored as bytes, the unit of timestamps. Arrow reads
 timestamps as 64 bits of nanoseconds only, so values before 1677 and after 2262 are refused.
+
+Statistics are used only where they are certain: not the bounds of floating-point columns that may hold a NaN, and those
+of timestamps with a margin, because writers round times before 1970 differently.
 """
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -18,18 +23,18 @@ import pyarrow as pa
 from pyarrow import orc
 
 from icefloe.codecs.orc.attributes import BINARY_TYPE, ID, LENGTH, LONG_TYPE, TIMESTAMP_UNIT
-from icefloe.codecs.orc.tail import OrcStripe, read_stripes
+from icefloe.codecs.orc.tail import OrcColumn, OrcStripe, read_stripes
 from icefloe.errors import (
     CorruptFile,
     FormatError,
     LimitError,
     UnsupportedError,
 )
-from icefloe.formats.orc.stats import stripe_stats
-from icefloe.formats.parquet.field_ids import field_id, labelled, weight
-from icefloe.formats.read.align import without_columns
-from icefloe.formats.read.data_file import Piece, StoredFile, WholePieces
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.column_stats import NOTHING, Known, Raw, stat_columns
+from icefloe.formats.parquet.field_ids import Leaf, field_id, labelled, weight
+from icefloe.formats.read.batches import relabel, without_columns
+from icefloe.formats.read.data_file import RowRange, StoredFile
+from icefloe.formats.read.promotion import readable
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT
@@ -39,10 +44,13 @@ from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field, Struct
 
 _OUT_OF_RANGE = "out of range for nanosecond"
+_MARGIN_MS = 1_000
+_PER_MS = {"us": 1_000, "ns": 1_000_000}
+_EXACT = decimal.Context(prec=76)
 
 
-class OrcFile(WholePieces):
-    """An open ORC file; its pieces are its stripes."""
+class OrcFile(StoredFile):
+    """An open ORC file; its row groups are its stripes, which are read whole."""
 
     def __init__(self, file: Any, stripes: tuple[OrcStripe, ...], schema: pa.Schema, location: str) -> None:
         super().__init__(schema)
@@ -52,31 +60,31 @@ class OrcFile(WholePieces):
         self._by_name = _names_are_paths(list(schema))
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The stripes."""
+    def row_groups(self) -> tuple[RowRange, ...]:
+        """The rows of each stripe."""
         starts = np.cumsum([0, *(stripe.rows for stripe in self._stripes)]).tolist()
-        return tuple(Piece(index=i, start=starts[i], rows=stripe.rows) for i, stripe in enumerate(self._stripes))
+        return tuple(RowRange(group=i, start=starts[i], rows=stripe.rows) for i, stripe in enumerate(self._stripes))
 
     def statistics(self, schema: Schema) -> pa.Table | None:
         """The statistics of the columns, one row for each stripe."""
-        return stripe_stats(self._stripes, self._schema, schema)
+        return _stripe_stats(self._stripes, self.schema, schema)
 
-    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, rows: RowRange, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a stripe; of structs only the fields that are wanted, lists and maps whole."""
-        paths = _paths(list(self._schema), wanted, "")
+        paths = _paths(list(self.schema), wanted, "")
         if len(paths) == 0:
-            for start in range(0, piece.rows, batch_rows):
-                yield without_columns(min(batch_rows, piece.rows - start))
+            for start in range(0, rows.rows, batch_rows):
+                yield without_columns(min(batch_rows, rows.rows - start))
             return
-        stripe = self._file.read_stripe(piece.index, columns=paths if self._by_name else None)
-        if stripe.num_rows != piece.rows:
-            message = f"{self._location}: stripe {piece.index} has {stripe.num_rows} rows, and not {piece.rows}"
+        stripe = self._file.read_stripe(rows.group, columns=paths if self._by_name else None)
+        if stripe.num_rows != rows.rows:
+            message = f"{self._location}: stripe {rows.group} has {stripe.num_rows} rows, and not {rows.rows}"
             raise CorruptFile(message, location=self._location)
-        target = pa.schema(_pruned(list(self._schema), list(stripe.schema))) if self._by_name else self._schema
+        target = pa.schema(_pruned(list(self.schema), list(stripe.schema))) if self._by_name else self.schema
         columns = [self._converted(column, field) for column, field in zip(stripe.columns, target, strict=True)]
-        rows = relabel(pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(target))]), target)
-        for start in range(0, piece.rows, batch_rows):
-            yield rows.slice(start, batch_rows)
+        batch = relabel(pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(target))]), target)
+        for start in range(0, rows.rows, batch_rows):
+            yield batch.slice(start, batch_rows)
 
     def _converted(self, column: pa.Array, field: pa.Field) -> pa.Array:
         try:
@@ -86,18 +94,14 @@ class OrcFile(WholePieces):
             raise CorruptFile(message, location=self._location, field=field.name) from error
 
 
-def open_orc(
-    io: FileIO, location: str, mapping: NameMapping | None = None, *, alone: bool = True
-) -> AbstractContextManager[StoredFile]:
-    """An open ORC file; ``mapping`` gives ids to the columns of a file that has none. ``alone`` or not, one thread
-    reads it.
-    """
-    return _open(io, location, mapping)
-
-
 @contextmanager
-def _open(io: FileIO, location: str, mapping: NameMapping | None) -> Iterator[StoredFile]:
-    """The open file; read errors are raised as errors of this library."""
+def open_orc(
+    io: FileIO, location: str, mapping: NameMapping | None = None, *, use_threads: bool = True
+) -> Iterator[StoredFile]:
+    """An open ORC file; ``mapping`` gives ids to the columns of a file that has none.
+
+    One thread reads it, with ``use_threads`` or without. Errors while it is read are raised as errors of this library.
+    """
     files, path = io.arrow_path(location)
     try:
         with reading(location), files.open_input_file(path) as source:
@@ -219,3 +223,99 @@ def _microseconds(array: pa.Array, type_: pa.DataType) -> pa.Array:
     validity, values = array.buffers()
     whole = np.frombuffer(values, np.int64, count=len(array)) // 1000
     return pa.Array.from_buffers(type_, len(array), [validity, pa.py_buffer(whole)], array.null_count)
+
+
+def orc_leaves(schema: pa.Schema, key: bytes = FIELD_ID) -> Mapping[int, Leaf]:
+    """The primitive columns of a file that are not inside a list or a map, by the field id in their metadata.
+
+    The index of a column is its number among all columns of the file, nested ones and those around them included.
+    """
+    return dict(_leaves(list(schema), 1, key))
+
+
+def _leaves(fields: list[pa.Field], number: int, key: bytes) -> Iterator[tuple[int, Leaf]]:
+    for field in fields:
+        id_ = (field.metadata or {}).get(key, b"")
+        if isinstance(field.type, pa.StructType):
+            yield from _leaves(list(field.type), number + 1, key)
+        elif id_.isdigit() and field.type.num_fields == 0:
+            yield int(id_), Leaf(index=number, type=field.type)
+        number += _width(field.type)
+
+
+def _width(type_: pa.DataType) -> int:
+    """How many columns a field of this type has in the file, itself included."""
+    if isinstance(type_, pa.MapType):
+        return 1 + _width(type_.key_type) + _width(type_.item_type)
+    return 1 + sum(_width(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def _stripe_stats(stripes: tuple[OrcStripe, ...], stored: pa.Schema, schema: Schema) -> pa.Table:
+    """One row for each stripe: its record count and the statistics of the schema's columns."""
+    leaves = orc_leaves(stored)
+    counts = pa.array([stripe.rows for stripe in stripes], pa.int64())
+    units = [_StripeStats(stripe=stripe, leaves=leaves) for stripe in stripes]
+    return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StripeStats:
+    """The statistics of one stripe."""
+
+    stripe: OrcStripe
+    leaves: Mapping[int, Leaf]
+
+    def known(self, column: Field, type_: pa.DataType) -> Known:
+        """The statistics of a column in the stripe; none if absent or of another type."""
+        leaf = self.leaves.get(column.id)
+        if leaf is None or leaf.index >= len(self.stripe.columns):
+            return NOTHING
+        statistics = self.stripe.columns[leaf.index]
+        lower, upper = _bounds(statistics, leaf.type, type_)
+        return Known(
+            values=self.stripe.rows,
+            nulls=None if statistics.values is None else self.stripe.rows - statistics.values,
+            nans=0 if statistics.no_nans else None,
+            lower=lower,
+            upper=upper,
+        )
+
+
+def _bounds(statistics: OrcColumn, file_type: pa.DataType, table_type: pa.DataType) -> tuple[Raw | None, Raw | None]:
+    """The bounds as comparable values of the table's type; none if the file's type cannot be read as that."""
+    if statistics.lower is None or statistics.upper is None or not readable(file_type, table_type):
+        return None, None
+    if pa.types.is_timestamp(table_type):
+        if not pa.types.is_timestamp(file_type):  # a date column promoted to timestamp
+            return None, None
+        per_ms = _PER_MS[table_type.unit]
+        ends = (statistics.lower - _MARGIN_MS) * per_ms, (statistics.upper + _MARGIN_MS + 1) * per_ms
+    elif pa.types.is_decimal(table_type):
+        ends = _unscaled(statistics.lower, table_type.scale), _unscaled(statistics.upper, table_type.scale)
+    else:
+        ends = statistics.lower, statistics.upper
+    return ends if all(_is_value(end, table_type) for end in ends) else (None, None)
+
+
+def _is_value(value: Raw | None, type_: pa.DataType) -> bool:
+    """Whether a bound is valid for the type: a damaged file may contain anything."""
+    kinds = pa.types
+    if kinds.is_boolean(type_) or kinds.is_floating(type_):
+        return isinstance(value, bool if kinds.is_boolean(type_) else float)
+    if kinds.is_string(type_):
+        return isinstance(value, bytes)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    if kinds.is_decimal(type_):
+        return bool(abs(value) < 10**type_.precision)
+    whole = kinds.is_integer(type_) or kinds.is_temporal(type_)
+    return bool(whole and -(2 ** (type_.bit_width - 1)) <= value < 2 ** (type_.bit_width - 1))
+
+
+def _unscaled(text: Raw, scale: int) -> int | None:
+    """A decimal written as text, as the integer that it is without its point; none if it has more digits."""
+    try:
+        scaled = decimal.Decimal(str(text, "ascii") if isinstance(text, bytes) else "NaN").scaleb(scale, _EXACT)
+    except (decimal.DecimalException, UnicodeDecodeError):
+        return None
+    return int(scaled) if scaled.is_finite() and scaled == scaled.to_integral_value() else None

@@ -1,8 +1,8 @@
-"""One ORC data file, written stripe by stripe (spec: Appendix A, ORC).
+"""Writes ORC data files, stripe by stripe (spec: Appendix A, ORC).
 
-Arrow keeps the metadata of fields as attributes of ORC types, so every field at every depth carries its id, whether it
-is required, and what the type of ORC does not say. Columns of type unknown hold nothing and are left out. Arrow reads
-timestamps back as 64 bits of nanoseconds, so values before 1677 or after 2262 are refused before they are lost.
+Arrow stores the metadata of fields as attributes of ORC types: every field at every depth has its id, whether it is
+required, and the part of its type that ORC types do not express. Columns of type unknown are not stored. Arrow reads
+timestamps as 64 bits of nanoseconds, so values before 1677 or after 2262 are refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pyarrow import orc
 from icefloe.codecs.orc.attributes import ID, orc_attributes
 from icefloe.codecs.orc.tail import read_stripes
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.formats.orc.stats import orc_leaves
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.orc.file import orc_leaves
+from icefloe.formats.read.batches import relabel
 from icefloe.formats.read.storage_errors import close_quietly, open_sink, writing
 from icefloe.formats.write.entries import WrittenFile
 from icefloe.formats.write.layout import Layout
@@ -47,7 +47,7 @@ _PER_SECOND = {"us": 10**6, "ns": 10**9}
 
 
 class OrcWriter:
-    """An open file; rows wait inside Arrow's writer until they fill a stripe."""
+    """An open file; Arrow's writer buffers rows until they fill a stripe."""
 
     def __init__(self, io: FileIO, location: str, layout: Layout, partition: tuple[object, ...] = ()) -> None:
         self.location = location
@@ -131,9 +131,9 @@ class OrcWriter:
 
 
 class _Sink:
-    """An output stream whose errors Arrow does not see: its writer ends the process if a write fails while it closes.
+    """An output stream that hides errors from Arrow, whose writer ends the process if a write fails while it closes.
 
-    What is written after an error is dropped; ``check`` raises the error.
+    Bytes written after an error are discarded; ``check`` raises the error.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -143,7 +143,7 @@ class _Sink:
         self._error: Exception | None = None
 
     def write(self, data: Any) -> int:
-        """Write bytes; all are counted, also those that are dropped."""
+        """Write bytes; all are counted, also those that are discarded."""
         if self._error is None:
             try:
                 self.inner.write(data)
@@ -173,8 +173,8 @@ class _Sink:
             raise self._error
 
     def ignore(self) -> None:
-        """Drop what is written from now on."""
-        self._error = self._error or OSError("the file is given up")
+        """Discard bytes that are written from now on."""
+        self._error = self._error or OSError("the file is abandoned")
 
 
 def stored_schema(schema: Schema) -> pa.Schema:
@@ -221,18 +221,18 @@ def _settings(layout: Layout, stored: pa.Schema) -> dict[str, Any]:
 
 
 def _bloom_columns(layout: Layout, stored: pa.Schema) -> list[int] | None:
-    """The file's numbers of the columns that are to have bloom filters."""
+    """The numbers of the columns that get bloom filters."""
     names = [name.strip() for name in ORC_BLOOM_COLUMNS.of(layout.properties).split(",") if name.strip() != ""]
     leaves, by_name = orc_leaves(stored, ID.encode()), layout.schema.by_name
     for name in names:
         if name not in by_name or by_name[name].id not in leaves:
             message = f"property {ORC_BLOOM_COLUMNS.name}: {name!r} is no column that can have a bloom filter"
             raise InputError(message, property=ORC_BLOOM_COLUMNS.name, field=name)
-    return [leaves[by_name[name].id].number for name in names] if len(names) > 0 else None
+    return [leaves[by_name[name].id].index for name in names] if len(names) > 0 else None
 
 
 def _check_times(array: pa.Array, name: str) -> None:
-    """Refuse timestamps that cannot be read back."""
+    """Refuse timestamps that Arrow cannot read."""
     type_ = array.type
     if pa.types.is_timestamp(type_):
         ends = pc.min_max(array.cast(pa.int64()))
@@ -255,10 +255,10 @@ def _check_times(array: pa.Array, name: str) -> None:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Nested values as Arrow's writer needs them: no slices, and what is below a null struct is null.
+    """Nested values as Arrow's writer needs them: no slices, and fields of null structs are null.
 
-    It takes the nulls of a slice from where the whole begins, and writes values below a null struct that ORC does not
-    expect there, which shifts all that come after them.
+    The writer takes the nulls of a slice from the beginning of the whole array. It also writes values inside null
+    structs, which ORC does not expect, so all later values are shifted.
     """
     array = array.take(pa.array(np.arange(len(array))))
     if pa.types.is_struct(array.type):
@@ -276,7 +276,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _without_unknown(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """The rows without columns, and fields of structs, that have no type."""
+    """The rows without columns, and fields of structs, of type unknown."""
     if not any(field.type == UNKNOWN for _, field in walk(schema.fields)):
         return batch
     kept = [(field, batch.column(i)) for i, field in enumerate(schema.fields) if field.type != UNKNOWN]

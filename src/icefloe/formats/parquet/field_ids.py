@@ -1,8 +1,8 @@
 """Columns of a Parquet file by field id, at every depth (spec: Column Projection).
 
-A file's columns are found by id, never by name or position. The element of a list and the key and value of a map are
-found by structure, because there is only one of each and some writers give them no id. A file that has no ids at all
-gets those of the table's name mapping, or if the table has none, the positions of its columns.
+Columns are found by id, never by name or position. List elements, map keys and map values are found by structure, as
+some writers give them no id. A file without any ids gets those of the table's name mapping; without a mapping, the
+positions of its columns are their ids.
 """
 
 from __future__ import annotations
@@ -13,13 +13,25 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe.errors import FormatError
+from icefloe.errors import FormatError, UnsupportedError
 from icefloe.formats.read.promotion import storage
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.arrow.name_mapped import apply_mapping, has_ids
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping
-from icefloe.model.schema.types import Field, List, Map, Struct, Type
+from icefloe.model.schema.types import (
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    Field,
+    List,
+    Map,
+    Struct,
+    Type,
+    children,
+)
 
+INT96_UNIT = "us"  # in which timestamps of 96 bits are read
+_INT96, _ZONED = pa.timestamp(INT96_UNIT), pa.timestamp(INT96_UNIT, "UTC")
 _TEXT_WEIGHT = 1 << 10
 _REPEATED_WEIGHT = 1 << 20
 LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
@@ -78,7 +90,7 @@ def inner_fields(type_: pa.DataType) -> list[pa.Field]:
 
 
 def _is_plain(type_: pa.DataType) -> bool:
-    """Whether there is nothing inside of a type."""
+    """Whether a type has no fields inside."""
     return type_.num_fields == 0 and not isinstance(type_, pa.BaseExtensionType)
 
 
@@ -86,18 +98,18 @@ def width(type_: pa.DataType) -> int:
     """How many Parquet columns a field of this type has."""
     if _is_plain(type_):
         return 1
-    children = inner_fields(type_)
-    return sum(width(child.type) for child in children) if len(children) > 0 else 1
+    inner = inner_fields(type_)
+    return sum(width(child.type) for child in inner) if len(inner) > 0 else 1
 
 
 class StoredColumns:
-    """The columns of a file by id, gone through once: a file may have thousands of which a scan wants a few."""
+    """The columns of a file by id, indexed once, as a file may have thousands of columns."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._starts: list[int] = []  # the first Parquet column of each top-level column
         self._ids: dict[int, int] = {}  # the position of each top-level column, by field id
-        self._again: dict[int, list[int]] = {}  # positions of columns that repeat an id: reading them raises an error
+        self._again: dict[int, list[int]] = {}  # positions of columns with a repeated id: reading them raises an error
         start = 0
         for place, field in enumerate(schema):
             if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, place) != place:
@@ -120,7 +132,7 @@ class StoredColumns:
     def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
         """The Parquet columns to read for these fields, in the order of the file.
 
-        Of a struct none of whose fields exist, the column inside that is read soonest.
+        For a struct without any of the fields, the column inside that is read fastest.
         """
         stored = self._stored(wanted)
         return sorted(leaf for target, field, at in stored for leaf in _type_leaves(field.type, target.type, at))
@@ -168,7 +180,7 @@ def _struct_leaves(fields: list[pa.Field], wanted: tuple[Field, ...], start: int
 
 
 def weight(type_: pa.DataType) -> int:
-    """How long values of a type take to read, in no unit: those of a fixed width are read sooner than texts and lists.
+    """The relative time to read values of a type: values of fixed width are faster than texts and lists.
 
     >>> weight(pa.bool_()) < weight(pa.int64()) < weight(pa.string()) < weight(pa.list_(pa.bool_()))
     True
@@ -183,7 +195,7 @@ def weight(type_: pa.DataType) -> int:
 
 
 def _lightest(fields: list[pa.Field], start: int) -> int:
-    """The Parquet column inside of a struct that is read soonest."""
+    """The Parquet column inside of a struct that is read fastest."""
     _, index = min(_weights(fields, start), default=(0, start))
     return index
 
@@ -201,15 +213,71 @@ def _weights(fields: list[pa.Field], start: int) -> Iterator[tuple[int, int]]:
 def _type_leaves(type_: pa.DataType, target: Type, start: int) -> list[int]:
     if _is_plain(type_):
         return [start]
-    children = inner_fields(type_)
+    inner = inner_fields(type_)
     match target:
         case Struct(fields) if isinstance(storage(type_), pa.StructType):
             # Some column inside must be read to know which structs are null.
-            return _struct_leaves(children, fields, start) or [_lightest(children, start)]
+            return _struct_leaves(inner, fields, start) or [_lightest(inner, start)]
         case List(element=element) if isinstance(storage(type_), LISTS):
-            return _type_leaves(children[0].type, element, start)
+            return _type_leaves(inner[0].type, element, start)
         case Map(key=key, value=value) if isinstance(storage(type_), pa.MapType):
-            keys = _type_leaves(children[0].type, key, start)
-            return keys + _type_leaves(children[1].type, value, start + width(children[0].type))
+            keys = _type_leaves(inner[0].type, key, start)
+            return keys + _type_leaves(inner[1].type, value, start + width(inner[0].type))
         case _:
             return list(range(start, start + width(type_)))
+
+
+def with_time_zones(schema: pa.Schema, wanted: tuple[Field, ...], old: frozenset[int], location: str) -> pa.Schema:
+    """The schema of a file, or of a batch of it, with the time zones that are wanted, at every depth.
+
+    Timestamps of 96 bits, which old writers use, do not record whether they have a time zone. They are read in
+    microseconds, as other readers do: times before 1677 and after 2262 do not fit 64 bits of nanoseconds. ``old`` are
+    the indices of timestamps of 96 bits among the primitive columns of ``schema``.
+    """
+    return pa.schema(_fields(list(schema), wanted, 0, _Int96Columns(old, location)), metadata=schema.metadata)
+
+
+class _Int96Columns:
+    """Knows which primitive columns of a file have timestamps of 96 bits."""
+
+    def __init__(self, places: frozenset[int], location: str) -> None:
+        self._places, self._location = places, location
+
+    def type(self, stored: pa.DataType, target: Type, start: int, name: str) -> pa.DataType:
+        """The type of a primitive column."""
+        if start not in self._places:
+            return stored
+        if target in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
+            raise UnsupportedError(
+                f"{self._location}: column {name!r} has timestamps of 96 bits, which are read in microseconds, not as"
+                f" {target}; write the file again with timestamps of 64 bits, or leave the column out",
+                location=self._location,
+                field=name,
+            )
+        return _ZONED if target == TIMESTAMPTZ and stored == _INT96 else stored
+
+
+def _fields(fields: list[pa.Field], wanted: tuple[Field, ...], start: int, old: _Int96Columns) -> list[pa.Field]:
+    by_id: dict[int | None, Field] = {field.id: field for field in wanted}
+    read_fields = []
+    for field in fields:
+        target = by_id.get(field_id(field))
+        read_fields.append(field if target is None else _field(field, target.type, start, old))
+        start += width(field.type)
+    return read_fields
+
+
+def _field(field: pa.Field, target: Type, start: int, old: _Int96Columns) -> pa.Field:
+    type_ = field.type
+    match target:
+        case Struct(fields) if isinstance(type_, pa.StructType):
+            type_ = pa.struct(_fields(list(type_), fields, start, old))
+        case List() if isinstance(type_, pa.ListType):
+            type_ = pa.list_(_field(type_.value_field, target.element, start, old))
+        case Map() if isinstance(type_, pa.MapType):
+            key = _field(type_.key_field, target.key, start, old)
+            value = _field(type_.item_field, target.value, start + width(type_.key_type), old)
+            type_ = pa.map_(key, value)
+        case _ if len(children(target)) == 0:
+            type_ = old.type(type_, target, start, field.name)
+    return field.with_type(type_)

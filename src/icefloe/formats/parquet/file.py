@@ -1,11 +1,11 @@
-"""A Parquet data file as a reader sees it: row groups, their statistics, columns by id (spec: Appendix A, Parquet)."""
+"""Reads Parquet data files: row groups, their statistics, columns by id (spec: Appendix A, Parquet)."""
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,15 +14,11 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from icefloe.errors import CorruptFile, LimitError
-from icefloe.formats.parquet.checksums import Checksums, has_checksums
-from icefloe.formats.parquet.field_ids import StoredColumns, at_location, labelled
-from icefloe.formats.parquet.int96 import UNIT, zoned
-from icefloe.formats.parquet.page_stats import page_runs
-from icefloe.formats.parquet.pages import PageReader
+from icefloe.formats.parquet.field_ids import INT96_UNIT, at_location, labelled, with_time_zones
+from icefloe.formats.parquet.pages import Checksums, PageReader, has_checksums, page_ranges
 from icefloe.formats.parquet.stats import group_stats
-from icefloe.formats.read.align import without_columns
-from icefloe.formats.read.data_file import BATCH_BYTES, Piece, Runs, StoredFile
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.read.batches import relabel, without_columns
+from icefloe.formats.read.data_file import BATCH_BYTES, PageRanges, RowRange, StoredFile
 from icefloe.formats.read.storage_errors import reading
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT
@@ -31,20 +27,20 @@ from icefloe.model.schema.name_mapping import NameMapping, by_position
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 
-LEAST_ROWS = 1024  # however large a guess says that they are
-NESTED_ROWS = 128 * 1024  # of texts inside other columns, of which Arrow decodes no more than 2 GB together
+LEAST_ROWS = 1024  # of a batch, whatever the estimated size of a row is
+NESTED_ROWS = 128 * 1024  # of nested texts, of which Arrow decodes at most 2 GB together
 NESTED_VALUES = 1024 * 1024
-_AS_THEY_ARE = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts; of levels the other two
-FEW_BYTES = 256 * 1024  # are decoded sooner than shared out to threads
-MANY_BYTES = 4 * 1024 * 1024  # take longer to decode than to find the pages in them
-_MANY_COLUMNS = 512  # of which none is so large that it should be looked for
+_UNENCODED = frozenset({"PLAIN", "RLE", "BIT_PACKED"})  # of texts, and of their levels
+FEW_BYTES = 256 * 1024  # that are decoded faster without threads
+MANY_BYTES = 4 * 1024 * 1024  # from which on reading the page index pays off
+_MANY_COLUMNS = 512  # from which on columns are not sorted by size
 _TEXTS = frozenset({"UTF8", "NONE"})
 _TAIL, _MAGIC = struct.Struct("<I4s"), b"PAR1"  # the length of the footer
-_PLAIN_BYTES = 4  # at least, of a text that is stored as it is: its length comes first
+_PLAIN_BYTES = 4  # at least, of a text with plain encoding: its length is stored first
 
 
-class ParquetFile:
-    """An open Parquet file; its pieces are its row groups."""
+class ParquetFile(StoredFile):
+    """An open Parquet file."""
 
     def __init__(
         self,
@@ -54,116 +50,106 @@ class ParquetFile:
         location: str,
         *,
         old: frozenset[int],
-        alone: bool,
+        use_threads: bool,
     ) -> None:
         self._file = file
         self._pages = pages
-        self._alone = alone
+        self._use_threads = use_threads
         self._location = location
         stored = file.schema_arrow
         own_ids = has_ids(stored)
         if mapping is not None and mapping.assumed and not own_ids:
             with at_location(location):
                 mapping = by_position(mapping, stored.names)
-        self._schema = labelled(stored, mapping, location)
+        super().__init__(labelled(stored, mapping, location))
         self._label = None if own_ids else partial(labelled, mapping=mapping, location=location)
         self._old = old
-        self._columns = StoredColumns(self._schema)
-
-    @property
-    def ids(self) -> Collection[int]:
-        """The ids of the columns."""
-        return self._columns.ids
 
     @cached_property
     def _dictionaries(self) -> frozenset[str]:
         """The names of columns that come back as dictionaries."""
-        return frozenset(field.name for field in self._schema if pa.types.is_dictionary(field.type))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns with their ids."""
-        return self._schema
+        return frozenset(field.name for field in self.schema if pa.types.is_dictionary(field.type))
 
     def schema_for(self, wanted: tuple[Field, ...]) -> pa.Schema:
-        """The columns as they are read for these fields: where a file does not tell of a time zone, with theirs."""
-        return zoned(self._schema, wanted, self._old, self._location)
+        """The columns as they are read for these fields; timestamps of 96 bits get the time zones of the fields."""
+        return with_time_zones(self.schema, wanted, self._old, self._location)
 
     @property
     def footer(self) -> Any:
-        """What the file says of itself."""
+        """The footer as Arrow decodes it."""
         return self._file.metadata
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The row groups."""
-        footer, pieces, start = self._file.metadata, [], 0
+    def row_groups(self) -> tuple[RowRange, ...]:
+        """The rows of each row group."""
+        footer, groups, start = self._file.metadata, [], 0
         for index in range(footer.num_row_groups):
             rows = footer.row_group(index).num_rows
-            pieces.append(Piece(index=index, start=start, rows=rows))
+            groups.append(RowRange(group=index, start=start, rows=rows))
             start += rows
-        return tuple(pieces)
+        return tuple(groups)
 
     def statistics(self, schema: Schema) -> pa.Table | None:
         """The statistics of the columns in the footer, one row for each row group."""
-        return group_stats(self._file.metadata, schema, self._columns.measured(schema.fields))
+        return group_stats(self._file.metadata, schema, self.columns.measured(schema.fields))
 
-    def runs(self, piece: Piece, schema: Schema) -> Runs | None:
-        """The runs of rows that the pages of these columns tell apart."""
-        large = self._file.metadata.row_group(piece.index).total_byte_size >= MANY_BYTES
-        if not large or not self._is_divisible:
+    def page_ranges(self, group: RowRange, schema: Schema) -> PageRanges | None:
+        """The row ranges between the page boundaries of these columns, for a large row group."""
+        large = self._file.metadata.row_group(group.group).total_byte_size >= MANY_BYTES
+        if not large or not self._has_plain_names:
             return None
-        return page_runs(self._pages, self._file.metadata, piece, schema, self._columns.measured(schema.fields))
+        return page_ranges(self._pages, self._file.metadata, group, schema, self.columns.measured(schema.fields))
 
-    def divides(self, piece: Piece, wanted: tuple[Field, ...]) -> bool:
-        """Whether the columns are large, and it is known where their pages are."""
-        leaves = self._columns.leaves(wanted)
-        if len(leaves) == 0 or not self._is_divisible or self._bytes(piece, leaves) < MANY_BYTES:
+    def reads_pages(self, group: RowRange, wanted: tuple[Field, ...]) -> bool:
+        """Whether the columns are large, and the locations of their pages are known."""
+        leaves = self.columns.leaves(wanted)
+        if len(leaves) == 0 or not self._has_plain_names or self._bytes(group, leaves) < MANY_BYTES:
             return False
-        return self._pages.knows(piece.index, leaves)
+        return self._pages.knows(group.group, leaves)
 
     @cached_property
-    def _is_divisible(self) -> bool:
-        """Whether paths identify columns: a name with a dot looks like the path of a nested column."""
-        return not any("." in field.name for field in self._schema)
+    def _has_plain_names(self) -> bool:
+        """Whether paths identify columns: no name of a column contains a dot."""
+        return not any("." in field.name for field in self.schema)
 
-    def read(self, piece: Piece, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def read(self, rows: RowRange, wanted: tuple[Field, ...], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, or some of them; of nested columns only the fields that are wanted."""
-        leaves = self._columns.leaves(wanted)
+        leaves = self.columns.leaves(wanted)
         if self._is_labelled:
             leaves = self._slow_first(leaves)
         if len(leaves) == 0:
-            for start in range(0, piece.rows, batch_rows):
-                yield without_columns(min(batch_rows, piece.rows - start))
+            for start in range(0, rows.rows, batch_rows):
+                yield without_columns(min(batch_rows, rows.rows - start))
             return
         label, read = None, 0
-        for batch in self._batches(piece, leaves, batch_rows):
+        for batch in self._batches(rows, leaves, batch_rows):
             read += batch.num_rows
             if not self._is_labelled:
                 label = self._labels(batch.schema, wanted, leaves) if label is None else label
                 batch = relabel(batch, label)
             yield batch
-        if read != piece.rows:
-            message = f"{self._location}: row group {piece.index} has {read} rows, its footer says {piece.rows}"
+        if read != rows.rows:
+            message = f"{self._location}: row group {rows.group} has {read} rows, its footer says {rows.rows}"
             raise CorruptFile(message, location=self._location)
 
-    def _batches(self, piece: Piece, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        whole = self.pieces[piece.index]
-        size = self._bytes(whole, leaves)
-        at_once = min(batch_rows, self._rows_at_once(whole, leaves, size))
-        threads, first = self._alone and size > FEW_BYTES, piece.start - whole.start
-        if piece.rows < whole.rows and self._is_divisible and self._pages.knows(piece.index, leaves):
-            for at in range(first, first + piece.rows, at_once):
-                rows = min(at_once, first + piece.rows - at)
-                yield from self._pages.read(piece.index, leaves, at, rows, threads=threads).to_batches()
+    def _batches(self, rows: RowRange, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        group = self.row_groups[rows.group]
+        size = self._bytes(group, leaves)
+        at_once = min(batch_rows, self._rows_at_once(group, leaves, size))
+        use_threads = self._use_threads and size > FEW_BYTES
+        first, end = rows.start - group.start, rows.end - group.start
+        if rows.rows < group.rows and self._has_plain_names and self._pages.knows(rows.group, leaves):
+            for at in range(first, end, at_once):
+                count = min(at_once, end - at)
+                yield from self._pages.read(rows.group, leaves, at, count, use_threads=use_threads).to_batches()
             return
         batches = self._file.iter_batches(
-            batch_size=at_once, row_groups=[piece.index], columns=self._paths(leaves), use_threads=threads
+            batch_size=at_once, row_groups=[rows.group], columns=self._paths(leaves), use_threads=use_threads
         )
-        yield from batches if piece.rows == whole.rows else _between(batches, first, first + piece.rows)
+        yield from batches if rows.rows == group.rows else _between(batches, first, end)
 
     def _paths(self, leaves: list[int]) -> list[str] | None:
-        """The names by which Arrow knows primitive columns; none stands for all of them, in the order of the file."""
+        """The paths of primitive columns, for Arrow; none for all columns, in the order of the file."""
         stored = self._file.metadata.schema
         return None if leaves == list(range(len(stored))) else [stored.column(index).path for index in leaves]
 
@@ -173,7 +159,7 @@ class ParquetFile:
         return self._label is None and len(self._old) == 0
 
     def _slow_first(self, leaves: list[int]) -> list[int]:
-        """Primitive columns, those that take long first, so that no thread is left with one at the end.
+        """Primitive columns, the largest first, so that threads finish at about the same time.
 
         The order is the same for all row groups. Leaves of one column stay together.
         """
@@ -185,40 +171,40 @@ class ParquetFile:
             sizes[column] += group.column(leaf).total_uncompressed_size
         return sorted(leaves, key=lambda leaf: (-sizes[columns[leaf]], leaf))
 
-    def _bytes(self, piece: Piece, leaves: list[int]) -> int:
-        """What columns of a row group take before they are decoded."""
-        group = self._file.metadata.row_group(piece.index)
-        return sum(int(group.column(index).total_uncompressed_size) for index in leaves)
+    def _bytes(self, group: RowRange, leaves: list[int]) -> int:
+        """The uncompressed size of columns of a row group, before they are decoded."""
+        stored = self._file.metadata.row_group(group.group)
+        return sum(int(stored.column(index).total_uncompressed_size) for index in leaves)
 
-    def _rows_at_once(self, piece: Piece, leaves: list[int], size: int) -> int:
-        """How many rows of stored ``size`` to decode together, so that they take about so many bytes as batches have.
+    def _rows_at_once(self, group: RowRange, leaves: list[int], size: int) -> int:
+        """How many rows of stored ``size`` to decode together for batches of about ``BATCH_BYTES``.
 
-        Repeating texts are far larger when decoded. By how much is not said; lengths of bounds give an idea of it.
+        Repeating texts are far larger when decoded. The decoded size is estimated from the lengths of bounds.
         """
-        most, footer = max(1, BATCH_BYTES * piece.rows // max(1, size)), self._file.metadata
-        if piece.rows <= LEAST_ROWS:
+        most, footer = max(1, BATCH_BYTES * group.rows // max(1, size)), self._file.metadata
+        if group.rows <= LEAST_ROWS:
             return most
-        group, decoded = footer.row_group(piece.index), size
+        stored, decoded = footer.row_group(group.group), size
         for index in leaves:
-            chunk, column = group.column(index), footer.schema.column(index)
+            chunk, column = stored.column(index), footer.schema.column(index)
             is_text = column.physical_type == "BYTE_ARRAY" and column.path not in self._dictionaries
-            if not is_text or _AS_THEY_ARE.issuperset(chunk.encodings):
+            if not is_text or _UNENCODED.issuperset(chunk.encodings):
                 continue
             decoded += max(0, chunk.num_values * _bound_length(chunk.statistics) - chunk.total_uncompressed_size)
             if column.path != column.name:
-                values = NESTED_VALUES * piece.rows // max(1, chunk.num_values)
+                values = NESTED_VALUES * group.rows // max(1, chunk.num_values)
                 most = max(1, min(most, NESTED_ROWS, values))
-        return min(most, max(LEAST_ROWS, BATCH_BYTES * piece.rows // max(1, decoded)))
+        return min(most, max(LEAST_ROWS, BATCH_BYTES * group.rows // max(1, decoded)))
 
     def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...], leaves: list[int]) -> pa.Schema:
         """The schema of a batch of some primitive columns with ids, and with the time zones that are wanted."""
         schema = schema if self._label is None else self._label(schema)
         old = frozenset(place for place, leaf in enumerate(leaves) if leaf in self._old)
-        return schema if len(old) == 0 else zoned(schema, wanted, old, self._location)
+        return schema if len(old) == 0 else with_time_zones(schema, wanted, old, self._location)
 
 
 def _between(batches: Iterable[pa.RecordBatch], first: int, end: int) -> Iterator[pa.RecordBatch]:
-    """The rows from one place among those of all batches to another."""
+    """The rows from ``first`` to ``end``, counted over all batches."""
     start = 0
     for batch in batches:
         part = batch.slice(max(0, first - start), max(0, end - max(start, first)))
@@ -228,52 +214,41 @@ def _between(batches: Iterable[pa.RecordBatch], first: int, end: int) -> Iterato
 
 
 def _bound_length(statistics: Any | None) -> int:
-    """How long the bounds of texts are, on the average; 0 if there are none."""
+    """The average length of the bounds of texts; 0 if there are none."""
     if statistics is None or not statistics.has_min_max:
         return 0
     bounds = [raw for raw in (statistics.min_raw, statistics.max_raw) if isinstance(raw, bytes)]
     return sum(map(len, bounds)) // max(1, len(bounds))
 
 
+@contextmanager
 def open_parquet(
     io: FileIO,
     location: str,
     mapping: NameMapping | None = None,
     *,
     repeating: tuple[str, ...] = (),
-    alone: bool = True,
+    use_threads: bool = True,
     checksums: Checksums | None = None,
-) -> AbstractContextManager[StoredFile]:
+) -> Iterator[StoredFile]:
     """An open Parquet file; ``mapping`` gives ids to the columns of a file that has none.
 
     With ``checksums`` every page that is read is compared with its checksum, which takes 10 to 30 % longer.
 
-    If the file is read ``alone``, columns are decoded by one thread per processor. Where every processor already reads
-    a file of its own, more threads would only wait for each other.
+    With ``use_threads`` columns are decoded by one thread per processor. If every processor already reads a file of its
+    own, more threads would only wait for each other.
 
     Top-level text columns are returned as dictionaries if they are stored so, and always if they are in ``repeating``:
-    filtering and concatenating dictionaries takes half the time.
+    filtering and concatenating dictionaries takes half the time. Errors of Arrow while the file is read are raised as
+    errors of this library.
     """
-    return _open(io, location, mapping, repeating, alone, checksums)
-
-
-@contextmanager
-def _open(
-    io: FileIO,
-    location: str,
-    mapping: NameMapping | None,
-    repeating: tuple[str, ...],
-    alone: bool,
-    checksums: Checksums | None,
-) -> Iterator[StoredFile]:
-    """The open file; errors of Arrow while it is read are raised as errors of this library."""
     files, path = io.arrow_path(location)
     with reading(location):
         # On remote storage every read is a request, so the columns of a row group are fetched together.
         far = not isinstance(files, fs.LocalFileSystem)
         source = files.open_input_file(path)
         _check_footer_size(source, location)
-        settings = {"coerce_int96_timestamp_unit": UNIT, "page_checksum_verification": checksums is not None}
+        settings = {"coerce_int96_timestamp_unit": INT96_UNIT, "page_checksum_verification": checksums is not None}
         plain = pq.ParquetFile(source, pre_buffer=far, **settings)
         footer = plain.metadata
         if checksums is not None:
@@ -283,7 +258,7 @@ def _open(
         opened = partial(pq.ParquetFile, read_dictionary=known, **settings)
         with plain if len(known) == 0 else opened(source, metadata=footer, pre_buffer=far) as file:
             pages = PageReader(source, footer, opened, far=far)
-            yield ParquetFile(file, pages, mapping, location, old=old, alone=alone)
+            yield ParquetFile(file, pages, mapping, location, old=old, use_threads=use_threads)
 
 
 def _check_footer_size(source: Any, location: str) -> None:
@@ -298,7 +273,7 @@ def _check_footer_size(source: Any, location: str) -> None:
 
 
 def _special(footer: Any) -> tuple[dict[str, int], frozenset[int]]:
-    """The top-level columns of texts or bytes with their places, and the places of timestamps of the oldest kind."""
+    """The indices of top-level columns of texts or bytes by name, and those of timestamps of 96 bits."""
     texts, old, schema = {}, set(), footer.schema
     for place in range(footer.num_columns):
         column = schema.column(place)

@@ -1,12 +1,14 @@
-"""Some rows of a row group, by the pages that hold them (spec: Appendix A, Parquet).
+"""Reads pages of a row group, and statistics of the row ranges between them (spec: Appendix A, Parquet).
 
-A file can say where the pages of its columns are and what each holds. Arrow decodes whole column chunks, so the pages
-that are wanted are put into a file of their own, in memory, which it then decodes (see ``codecs.parquet.pages``). What
-a file says that cannot be true is not used: its row groups are then read whole.
+A page index says where the pages of columns are, and their bounds. Arrow decodes whole column chunks, so the wanted
+pages are copied to a file in memory, which Arrow then decodes (see ``codecs.parquet.pages``). An index that cannot be
+right is not used: its row groups are then read whole. Pages of different columns end at different rows; a row range is
+inside one page of every requested column.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from icefloe.codecs.parquet.pages import (
@@ -30,18 +33,27 @@ from icefloe.codecs.parquet.pages import (
     read_page_header,
 )
 from icefloe.errors import CorruptFile
+from icefloe.formats.column_stats import NOTHING, Known, Raw, bound_decoder, stat_columns
+from icefloe.formats.parquet.field_ids import Leaf
+from icefloe.formats.read.data_file import PageRanges, RowRange
+from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field, Geography, Geometry
 
-Reopen: TypeAlias = Callable[[pa.BufferReader], Any]  # a file of copied pages, read like the one they are from
+Reopen: TypeAlias = Callable[[pa.BufferReader], Any]  # opens a file of copied pages with the same settings
 
-_LONGEST_FOOTER = 512 * 1024  # one twice as long takes a tenth of a second to walk
-NEAR = 64 * 1024  # bytes between two reads that are rather read than skipped
-_MANY = 16 * 1024 * 1024  # bytes, of which Arrow's threads decode columns sooner than one of them does
-_THREADS = 8  # of a file far away
+_LONGEST_FOOTER = 512 * 1024  # parsing one twice as long takes a tenth of a second
+NEAR = 64 * 1024  # bytes: two reads with at most so many bytes between them become one
+_MANY = 16 * 1024 * 1024  # bytes from which on Arrow decodes columns faster with threads
+_THREADS = 8  # of requests to remote storage
+_HEADER_BYTES = 256  # more than most page headers have; those with long bounds are read again
+_MOST_RANGES = 10_000  # of rows in a row group
+_PLAIN = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
+_FIXED = "FIXED_LEN_BYTE_ARRAY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """Rows of a row group that begin and end with pages of all of some columns."""
+    """Rows of a row group that consist of whole pages of all of some columns."""
 
     first: int
     end: int
@@ -59,7 +71,7 @@ class PageReader:
 
     @cached_property
     def _tail(self) -> ParquetTail | None:
-        """The footer once more, as far as Arrow does not tell of it; none if it is too long, or not understood."""
+        """The fields of the footer that Arrow does not expose; none if it is too long, or cannot be parsed."""
         length = self._footer.serialized_size
         if length > _LONGEST_FOOTER:
             return None
@@ -73,12 +85,12 @@ class PageReader:
         return int(self._source.size())
 
     def knows(self, group: int, leaves: Sequence[int]) -> bool:
-        """Whether it is known for these columns of a row group where their pages are."""
+        """Whether the locations of the pages of these columns of a row group are known."""
         self._load(group, leaves)
         return all(self._pages[group, leaf] is not None for leaf in leaves)
 
     def pages(self, group: int, leaf: int) -> Pages | None:
-        """Where the pages of a column are, if that is known."""
+        """The locations of the pages of a column; none if they are unknown."""
         self._load(group, [leaf])
         return self._pages[group, leaf]
 
@@ -99,7 +111,7 @@ class PageReader:
         return bounds_by_leaf
 
     def _load(self, group: int, leaves: Sequence[int]) -> None:
-        """Read where the pages of columns are, all that are not known yet at once."""
+        """Read the locations of the pages of columns, those that are not loaded yet, together."""
         missing = [leaf for leaf in leaves if (group, leaf) not in self._pages]
         self._pages |= {(group, leaf): None for leaf in missing}
         stored = self._footer.row_group(group)
@@ -117,10 +129,10 @@ class PageReader:
                 self._pages[group, leaf] = decode_pages(data, rows=stored.num_rows, within=within[leaf])
 
     def _has(self, *places: Range) -> bool:
-        """Whether all of them are inside of the file."""
+        """Whether all of these byte ranges are inside of the file."""
         return all(0 <= begin < end <= self._size for begin, end in places)
 
-    def read(self, group: int, leaves: list[int], first: int, rows: int, *, threads: bool) -> pa.Table:
+    def read(self, group: int, leaves: list[int], first: int, rows: int, *, use_threads: bool) -> pa.Table:
         """Read ``rows`` rows of a row group from row ``first`` on, of columns whose pages are known, in order."""
         tail = self._tail
         if tail is None:
@@ -130,12 +142,12 @@ class PageReader:
             span = self._span(group, together, first, first + rows - 1)
             spans.setdefault(span, []).extend(together)
         copy = self._copy(tail, group, spans)
-        file, threads = self._reopen(pa.BufferReader(copy)), threads and len(copy) > _MANY
+        file, use_threads = self._reopen(pa.BufferReader(copy)), use_threads and len(copy) > _MANY
         columns: list[tuple[int, pa.Field, pa.ChunkedArray]] = []
         ranks = {leaf: rank for rank, leaf in enumerate(leaves)}
         for place, (span, inside) in enumerate(spans.items()):
             names = [self._footer.schema.column(leaf).path for leaf in inside]
-            table = file.read_row_group(place, columns=names, use_threads=threads)
+            table = file.read_row_group(place, columns=names, use_threads=use_threads)
             if table.num_rows != span.end - span.first:
                 raise CorruptFile(f"pages of row group {group} have {table.num_rows} rows, not {span.end - span.first}")
             part = table.slice(first - span.first, rows)
@@ -187,7 +199,7 @@ class PageReader:
         return b"".join([*out, tail.footer_of(group, parts)])
 
     def _place(self, group: int, leaf: int, span: _Span) -> Range:
-        """Where the pages of a column are."""
+        """The byte range of the pages of a column."""
         pages = self._known(group, leaf)
         begin, end = pages.covering(span.first, span.end - 1)
         return int(pages.offsets[begin]), int(pages.offsets[end] + pages.sizes[end])
@@ -245,3 +257,137 @@ def _cut(place: Range, starts: list[int], data: list[bytes]) -> bytes:
         return b""
     run = bisect_right(starts, begin) - 1
     return data[run][begin - starts[run] : end - starts[run]]
+
+
+def page_ranges(
+    reader: PageReader, footer: Any, group: RowRange, schema: Schema, leaves: Mapping[int, Leaf]
+) -> PageRanges | None:
+    """The row ranges between page boundaries of the schema's columns in a row group, with their statistics.
+
+    None if no column has page statistics, if there is only one range, or if there are too many.
+    """
+    columns = _measured_columns(reader, footer, group.group, leaves)
+    if len(columns) == 0:
+        return None
+    starts = np.unique(np.concatenate([column.pages.firsts for column in columns.values()]))
+    if not 1 < len(starts) <= _MOST_RANGES:
+        return None
+    rows = np.diff(np.append(starts, group.rows)).tolist()
+    ranges = tuple(
+        RowRange(group=group.group, start=group.start + start, rows=count)
+        for start, count in zip(starts.tolist(), rows, strict=True)
+    )
+    pages = {id_: (np.searchsorted(column.pages.firsts, starts, side="right") - 1) for id_, column in columns.items()}
+    units = [
+        _PageRange(rows=count, pages={id_: int(at[index]) for id_, at in pages.items()}, columns=columns)
+        for index, count in enumerate(rows)
+    ]
+    statistics = {"record_count": pa.array(rows, pa.int64()), **stat_columns(units, schema, None)}
+    return PageRanges(ranges=ranges, statistics=pa.table(statistics))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PageColumn:
+    """The pages of one column of a row group."""
+
+    leaf: Leaf
+    physical: str
+    length: int  # of every value, for types of fixed length
+    pages: Pages
+    bounds: PageBounds
+
+
+def _measured_columns(
+    reader: PageReader, footer: Any, group: int, leaves: Mapping[int, Leaf]
+) -> dict[int, _PageColumn]:
+    """The columns whose pages have known locations and bounds, by field id."""
+    places = {id_: leaf for id_, leaf in leaves.items() if _is_measured(footer.row_group(group).column(leaf.index))}
+    bounds_by_leaf = reader.bounds(group, [leaf.index for leaf in places.values()])
+    columns = {}
+    for id_, leaf in places.items():
+        pages = reader.pages(group, leaf.index)
+        if pages is not None and leaf.index in bounds_by_leaf:
+            stored = footer.schema.column(leaf.index)
+            columns[id_] = _PageColumn(
+                leaf=leaf,
+                physical=stored.physical_type,
+                length=stored.length,
+                pages=pages,
+                bounds=bounds_by_leaf[leaf.index],
+            )
+    return columns
+
+
+def _is_measured(chunk: Any) -> bool:
+    """Whether Arrow trusts the order of a column's bounds; if not, it reports no bounds for the row group."""
+    return bool(chunk.has_column_index and chunk.statistics is not None and chunk.statistics.has_min_max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PageRange:
+    """One range of rows, and the page of each column that contains it."""
+
+    rows: int
+    pages: Mapping[int, int]
+    columns: Mapping[int, _PageColumn]
+
+    def known(self, column: Field, type_: pa.DataType) -> Known:
+        """The statistics of the page with these rows; the null count is unknown if only some of its rows are null."""
+        measured = self.columns.get(column.id)
+        if measured is None:
+            return NOTHING
+        page, index = self.pages[column.id], measured.bounds
+        if index.null_pages[page]:
+            return Known(values=self.rows, nulls=self.rows)
+        nulls = 0 if index.null_counts is not None and index.null_counts[page] == 0 else None
+        if isinstance(column.type, (Geometry, Geography)):
+            return Known(values=self.rows, nulls=nulls)
+        lower = _plain(measured, index.lowers[page], type_)
+        upper = _plain(measured, index.uppers[page], type_)
+        return Known(values=self.rows, nulls=nulls, lower=lower, upper=upper)
+
+
+def _plain(column: _PageColumn, data: bytes, type_: pa.DataType) -> Raw | None:
+    """A bound, which is stored like a value; none if it has another length, or is NaN."""
+    decode = bound_decoder(column.leaf.type, type_)
+    if decode is None:
+        return None
+    if column.physical == "BYTE_ARRAY" or (column.physical == _FIXED and len(data) == column.length):
+        return decode(data)
+    form = _PLAIN.get(column.physical)
+    if form is None or len(data) != struct.calcsize(form):
+        return None
+    (value,) = struct.unpack(form, data)
+    return None if value != value else decode(value)
+
+
+class Checksums:
+    """Asks a reader to compare checksums with the stored pages; the reader reports whether the file has any."""
+
+    def __init__(self) -> None:
+        self.present = False
+
+
+def has_checksums(source: Any, footer: Any) -> bool:
+    """Whether the pages of an open file have checksums; true for a file without pages.
+
+    A page header may have a CRC-32 of the stored page, which Arrow compares on request. The footer does not record
+    whether pages have one. Writers add them to all pages or to none, so the first page is looked at.
+    """
+    chunks = (
+        footer.row_group(group).column(column)
+        for group in range(footer.num_row_groups)
+        for column in range(footer.num_columns)
+    )
+    chunk = next((chunk for chunk in chunks if chunk.num_values > 0), None)
+    if chunk is None:
+        return True
+    length = _HEADER_BYTES
+    while True:
+        data = source.read_at(length, chunk.data_page_offset)
+        try:
+            return read_page_header(data).has_checksum
+        except CorruptFile:
+            if len(data) < length or length > chunk.total_compressed_size:
+                return False  # some writers state the offset of the dictionary; damage is found when the page is read
+            length *= 16

@@ -1,8 +1,7 @@
-"""Content entries and row-group statistics from Parquet footers (spec: Manifests; Appendix A, Parquet).
+"""Statistics of files and row groups from Parquet footers (spec: Manifests; Appendix A, Parquet).
 
-Whoever wrote a file has already measured it: counts and bounds come from the footer, for files of this library as for
-those of Spark's own writer, and no data is read again. What a footer cannot say (NaN counts) is given by our writer or
-left unknown. An unknown count or bound is null, never a guess.
+Counts and bounds come from the footer, also for files of Spark's writer; no data is read. NaN counts, which are not in
+footers, come from our writer or are unknown. An unknown count or bound is null.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.formats.parquet.field_ids import Leaf, field_id, measured_leaves
-from icefloe.formats.read.column_stats import NOTHING, Known, known_measures, stat_columns
-from icefloe.formats.read.promotion import storage
-from icefloe.formats.write import bounds
+from icefloe.formats.column_stats import NOTHING, Known, bound_decoder, known_measures, stat_columns
+from icefloe.formats.parquet.field_ids import Leaf, field_id, inner_fields, measured_leaves
 from icefloe.formats.write.measure import Measures
 from icefloe.model.corners import AXES, corner_bytes
 from icefloe.model.schema.schema import Schema
@@ -26,19 +23,18 @@ from icefloe.model.schema.types import BINARY, STRING, UUID, Field, Fixed, Geogr
 
 PARQUET = "parquet"
 
-# Writers whose greatest value is NaN whenever a column holds one, so that an ordinary bound proves there is none. Seen
-# for these versions; of others, which may leave NaN out of their bounds, nothing is concluded.
+# Writers for which NaN is the upper bound of a column that has one, so another bound proves that there is none. Tested
+# for these versions; other writers may leave NaN out of their bounds.
 _NAN_SHOWS = re.compile(r"parquet-mr version 1\.16\.")
-# Writers that store no bounds of long values rather than cut ones. Others may cut them, which pyarrow does not report.
+# Writers that omit the bounds of long values. Others may truncate them, which pyarrow does not report.
 _WHOLE_BOUNDS = re.compile(r"parquet-cpp-arrow version ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterUnit:
-    """Row groups that are measured together: a file, or one row group.
+    """Row groups with one set of statistics: a file, or one row group.
 
-    ``measures`` are those of columns that the footer leaves out, by its writer; so are ``nan_counts`` and
-    ``value_bytes``.
+    ``measures``, ``nan_counts`` and ``value_bytes`` were measured by the writer, as they are not in the footer.
     """
 
     groups: Sequence[Any]
@@ -71,7 +67,7 @@ class FooterUnit:
             nans=nans,
             lower=lower,
             upper=upper,
-            exact=self.whole_bounds or not _may_be_cut(column.type),
+            exact=self.whole_bounds or not _may_be_truncated(column.type),
             value_bytes=self.value_bytes.get(column.id),
         )
 
@@ -80,18 +76,18 @@ class FooterUnit:
     ) -> tuple[Any | None, Any | None]:
         if isinstance(column.type, (Geometry, Geography)):
             return corners(chunks) if isinstance(column.type, Geometry) else (None, None)
-        decode = bounds.decoder(leaf.type, type_)
+        decode = bound_decoder(leaf.type, type_)
         return (None, None) if decode is None else _extremes(chunks, stats, decode)
 
     def _nans(self, id_: int, all_null: bool, bounded: bool) -> int | None:
-        """How many NaNs: counted by our writer, proved to be none by the bounds, or unknown."""
+        """The number of NaNs: counted by our writer, 0 if the bounds prove it, or unknown."""
         if id_ in self.nan_counts or not self.nan_shows:
             return self.nan_counts.get(id_)
         return 0 if bounded or all_null else None
 
 
 def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None = None) -> pa.Table:
-    """One row for each row group: its record count and the statistics of the schema's columns, bounds uncut.
+    """One row for each row group: its record count and the statistics of the schema's columns, with full bounds.
 
     ``leaves`` are the columns of the file, if the footer does not have their ids or they are known already.
     """
@@ -123,8 +119,8 @@ def footer_unit(
     )
 
 
-def _may_be_cut(type_: Type) -> bool:
-    """Whether writers may cut bounds of the type."""
+def _may_be_truncated(type_: Type) -> bool:
+    """Whether writers may truncate bounds of the type."""
     return type_ in (STRING, BINARY, UUID) or isinstance(type_, Fixed)
 
 
@@ -137,7 +133,7 @@ def _has_whole_bounds(footer: Any) -> bool:
 
 
 def split_offsets(footer: Any) -> tuple[int, ...]:
-    """Where the row groups begin, in ascending order: a footer may list them in another."""
+    """The offsets of the row groups in ascending order, which a footer does not guarantee."""
     firsts = [footer.row_group(i).column(0) for i in range(footer.num_row_groups) if footer.num_columns > 0]
     return tuple(sorted(c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in firsts))
 
@@ -156,10 +152,7 @@ def column_sizes(footer: Any, labels: pa.Schema) -> dict[int, int]:
 def _leaf_ids(fields: list[pa.Field]) -> Iterator[int | None]:
     """The ids of a file's Parquet columns, in order."""
     for column in fields:
-        plain = storage(column.type)
-        inner = [plain.field(i) for i in range(plain.num_fields)]
-        if isinstance(plain, pa.MapType):
-            inner = [plain.key_field, plain.item_field]
+        inner = inner_fields(column.type)
         if len(inner) == 0:
             yield field_id(column)
         else:
@@ -167,7 +160,7 @@ def _leaf_ids(fields: list[pa.Field]) -> Iterator[int | None]:
 
 
 def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any]) -> tuple[Any | None, Any | None]:
-    """The smallest and largest value; none if any row group with values does not tell, or tells NaN."""
+    """The smallest and largest value; none if any row group with values has no bounds, or NaN as a bound."""
     lowers, uppers = [], []
     for chunk, known in zip(chunks, stats, strict=True):
         if known is not None and known.has_min_max:
@@ -182,7 +175,7 @@ def _extremes(chunks: list[Any], stats: list[Any], decode: Callable[[Any], Any])
 
 
 def corners(chunks: list[Any]) -> tuple[bytes | None, bytes | None]:
-    """The least and greatest coordinates of the shapes, as bounds; none unless every row group tells them."""
+    """The least and greatest coordinates of the shapes, as bounds; none unless every row group has them."""
     boxes: list[Any] = [getattr(chunk, "geo_statistics", None) for chunk in chunks]  # which an older Arrow lacks
     if len(boxes) == 0 or any(box is None or box.xmin is None or box.ymin is None for box in boxes):
         return None, None

@@ -1,7 +1,7 @@
-"""Rows of a table as Parquet stores them: ids, physical and logical types (spec: Appendix A, Parquet).
+"""The stored form of rows in Parquet: ids, physical and logical types (spec: Appendix A, Parquet).
 
-Every field at every depth carries its id, lists have three levels, decimals and UUIDs have the types of the spec,
-shapes the logical types GEOMETRY and GEOGRAPHY. Columns of type ``unknown`` hold nothing but nulls and are not stored.
+Every field at every depth has its id, lists have three levels, decimals and UUIDs have the types of the spec,
+shapes the logical types GEOMETRY and GEOGRAPHY. Columns of type ``unknown`` have only nulls and are not stored.
 A variant is a group of two byte strings; Arrow has no way to write the VARIANT annotation on it.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.errors import UnsupportedError
-from icefloe.formats.read.relabel import relabel
+from icefloe.formats.read.batches import relabel
 from icefloe.model.arrow.arrow_types import nested_type, struct_array
 from icefloe.model.arrow.conform import FIELD_ID, arrow_type
 from icefloe.model.schema.schema import Schema
@@ -35,13 +35,13 @@ from icefloe.model.schema.types import (
     children,
 )
 
-_EDGES = "spherical"  # the only edges that Arrow's Parquet writer has a name for
+_EDGES = "spherical"  # the only edges that Arrow's Parquet writer supports
 
 
 class ShapeType(pa.ExtensionType):  # type: ignore[misc]
-    """Shapes as well-known binary, which Arrow's Parquet writer gives their logical type by this name.
+    """Shapes as well-known binary; Arrow's Parquet writer derives the logical type from the name of this type.
 
-    It is not registered with Arrow: other libraries have types of this name, and one program can have only one.
+    It is not registered with Arrow: other libraries register types of this name, and a process can have only one.
     """
 
     def __init__(self, parameters: bytes) -> None:
@@ -61,16 +61,16 @@ class ShapeType(pa.ExtensionType):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a file holds: its schema, its Parquet columns by field id, and the columns that are not just relabelled."""
+    """The stored form of a schema: Parquet columns by field id, and the columns that are not only relabelled."""
 
     schema: pa.Schema
     paths: Mapping[int, str]
     plain: pa.Schema  # the labels of rows before columns are changed
     changed: tuple[str, ...]
-    unmeasured: frozenset[int]  # columns that footers tell nothing of
+    unmeasured: frozenset[int]  # columns without footer statistics
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of a table as the file holds them."""
+        """Rows of a table in their stored form."""
         if len(self.changed) == 0:
             return relabel(batch, self.schema)
         labelled = relabel(batch, self.plain)
@@ -171,7 +171,7 @@ def _changed(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return struct_array(inner, list(type_), array.is_null())
     if not isinstance(type_, (pa.ListType, pa.MapType)):
         return array
-    own = array.take(pa.array(np.arange(len(array))))  # without what lies outside a slice
+    own = array.take(pa.array(np.arange(len(array))))  # without values outside of a slice
     if isinstance(type_, pa.ListType):
         below = _changed(own.values, type_.value_type)
     else:

@@ -1,8 +1,8 @@
-"""Columns that rows have because of where they lie: file, position, partition, lineage (spec: Reserved Field IDs).
+"""Columns that rows inherit from their file: location, position, partition, lineage (spec: Reserved Field IDs).
 
-A row that was moved or updated has its row id in its file; any other row's id is the first of its file plus its
-position. The same holds for the sequence number of its last change, which is else that of its file. Positions are
-physical: they are counted before any row is dropped.
+The row id of a row that was moved or updated is stored in its file; the id of any other row is the first row id of its
+file plus its position. In the same way, the sequence number of the last change is stored, or is that of the file.
+Positions are counted before any row is removed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.formats.read.batches import repeated
 from icefloe.model.arrow.conform import arrow_schema, arrow_type
 from icefloe.model.schema.metadata_columns import DELETED, FILE, LINEAGE, PARTITION_ID, POS, ROW_ID, SPEC_ID
 from icefloe.model.schema.schema import Schema
@@ -21,7 +22,7 @@ from icefloe.model.schema.types import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """What rows inherit from the entry of their file; without a first row id they have no row ids at all."""
+    """What rows inherit from the entry of their file; without a first row id they have no row ids."""
 
     first_row_id: int | None = None
     sequence_number: int | None = None
@@ -35,7 +36,7 @@ _INHERITED = _PHYSICAL.union(field.id for field in LINEAGE)
 
 
 class Completer:
-    """Adds to batches of one file what its rows inherit; ``stored`` are the columns that the file itself may have."""
+    """Adds inherited columns to batches of one file; ``stored`` are the columns that the file itself may have."""
 
     def __init__(self, schema: Schema, location: str, lineage: Lineage) -> None:
         self.stored = schema
@@ -84,7 +85,8 @@ class Completer:
             return pa.repeat(False, rows) if deleted is None else deleted
         if field.id == SPEC_ID.id:
             return pa.repeat(pa.scalar(self._lineage.spec_id, pa.int32()), rows)
-        return _repeated(self._lineage.partition, field, rows)
+        partition = self._lineage.partition
+        return repeated(pa.scalar(None if partition is None else partition.as_py(), arrow_type(field.type)), rows)
 
     def _stored(self, field: Field, stored: pa.Array, positions: pa.Array) -> pa.Array:
         if field.id not in _INHERITED:
@@ -95,10 +97,3 @@ class Completer:
         if field.id == ROW_ID.id:
             return pc.coalesce(stored, pc.add(positions, first))
         return stored if sequence_number is None else pc.fill_null(stored, sequence_number)
-
-
-def _repeated(value: pa.StructScalar | None, field: Field, rows: int) -> pa.Array:
-    """The same struct for every row."""
-    type_ = arrow_type(field.type)
-    one = pa.array([None if value is None else value.as_py()], type_)
-    return one.take(pa.array(np.zeros(rows, np.int64)))

@@ -1,6 +1,6 @@
 """Which Arrow types of a file may be read as which types of a table (spec: Schema Evolution).
 
-Arrow casts far more than the format allows (text to numbers, for one), so what may be cast is decided here.
+Arrow casts more types than the format allows, such as text to numbers, so this module decides what is cast.
 """
 
 from __future__ import annotations

@@ -1,50 +1,50 @@
-"""Rows of a data file as a table sees them now, whatever the file's format (spec: Column Projection; Scan Planning).
+"""Reads rows of a data file of any format with the columns of a table (spec: Column Projection; Scan Planning).
 
-Columns are matched by field id through renames, moves, additions and promotions. Physics comes first: a row's position
-is where it lies in the file, whatever pieces are skipped and whatever rows a delete or a filter drops.
+Columns are matched by field id, so they may have been renamed, moved, added or promoted. The position of a row is its
+position in the file, whichever row groups are skipped and whichever rows are deleted or filtered out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.filter_columns import filter_columns
-from icefloe.expr.filter.nodes import ALWAYS_FALSE, ALWAYS_TRUE, Bound, Expr, Not, Predicate, leaves
+from icefloe.expr.filter.nodes import ALWAYS_FALSE, Bound, Expr, Not, Predicate, leaves
 from icefloe.formats.avro.file import open_avro
 from icefloe.formats.orc.file import open_orc
-from icefloe.formats.parquet.checksums import Checksums
 from icefloe.formats.parquet.field_ids import struct_ids
 from icefloe.formats.parquet.file import open_parquet
+from icefloe.formats.parquet.pages import Checksums
 from icefloe.formats.read.data_file import StoredFile
-from icefloe.formats.read.inherited_columns import NO_LINEAGE, Completer, Lineage
-from icefloe.formats.read.row_group_pruning import WHOLE, Share, chosen
-from icefloe.formats.read.row_group_reader import PieceReader, Reading
-from icefloe.formats.read.row_mask import NO_DROPS, FileDrops
+from icefloe.formats.read.file_read import FileRead
+from icefloe.formats.read.row_group_pruning import selected_rows
+from icefloe.formats.read.row_group_reader import RowGroupReader
 from icefloe.io.file_io import FileIO
-from icefloe.model.schema.metadata_columns import POS
+from icefloe.model.entries import put
 from icefloe.model.schema.name_mapping import NameMapping
-from icefloe.model.schema.schema import Schema
 
-BATCH_ROWS = 1024 * 1024
+_COUNTING_THREADS = 8
+_NO_IDS = NameMapping()  # rows are counted in files without field ids too
 
 
 class _Open(Protocol):
-    """How a file is opened; one that is read ``alone`` may use all processors, if its format can."""
+    """Opens a file of one format; with ``use_threads`` columns are decoded on all processors, if the format can."""
 
     def __call__(
-        self, io: FileIO, location: str, mapping: NameMapping | None, *, alone: bool
+        self, io: FileIO, location: str, mapping: NameMapping | None, *, use_threads: bool
     ) -> AbstractContextManager[StoredFile]: ...
 
 
 _OPENERS: Mapping[str, _Open] = {"parquet": open_parquet, "orc": open_orc, "avro": open_avro}
-BY_COLUMN = frozenset({"parquet", "orc"})  # formats of which a column can be read without the others
 
 
 def open_file(
@@ -53,12 +53,12 @@ def open_file(
     file_format: str | None,
     mapping: NameMapping | None = None,
     *,
-    alone: bool = True,
+    use_threads: bool = True,
     checksums: Checksums | None = None,
 ) -> AbstractContextManager[StoredFile]:
-    """An open data file of any format that is handled; a file of an unnamed format is taken for Parquet.
+    """An open data file; a file of an unnamed format is read as Parquet.
 
-    Only Parquet has ``checksums``.
+    With ``checksums`` the pages of Parquet files are compared with their checksums.
     """
     opener = _OPENERS.get("parquet" if file_format is None else file_format.lower())
     if opener is None:
@@ -68,68 +68,31 @@ def open_file(
             location=location,
         )
     if checksums is not None and opener is open_parquet:
-        return open_parquet(io, location, mapping, alone=alone, checksums=checksums)
-    return opener(io, location, mapping, alone=alone)
+        return open_parquet(io, location, mapping, use_threads=use_threads, checksums=checksums)
+    return opener(io, location, mapping, use_threads=use_threads)
 
 
-def read_file(
-    io: FileIO,
-    location: str,
-    *,
-    file_format: str | None = "parquet",
-    schema: Schema,
-    filter: Expr = ALWAYS_TRUE,
-    table_schema: Schema | None = None,
-    drops: FileDrops = NO_DROPS,
-    constants: Mapping[int, pa.Scalar] = MappingProxyType({}),
-    lineage: Lineage = NO_LINEAGE,
-    mapping: NameMapping | None = None,
-    row_positions: bool = False,
-    share: Share = WHOLE,
-    alone: bool = True,
-    batch_rows: int = BATCH_ROWS,
-    checksums: Checksums | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The columns of ``schema`` for rows that are not dropped and match a filter, batch by batch, in file order.
+def read_file(io: FileIO, read: FileRead, *, checksums: Checksums | None = None) -> Iterator[pa.RecordBatch]:
+    """The requested rows of a file, batch by batch, in the order of the file."""
+    with read.origin.named():
+        yield from _rows(io, read, checksums)
 
-    ``filter`` is bound to ``table_schema`` (by default ``schema``) and may test columns that are not returned.
-    ``constants`` has values by column id for columns that the file lacks, such as those of its partition. ``schema``
-    may have metadata columns; ``lineage`` is what rows inherit then, and with ``_deleted`` dropped rows come back too.
-    ``mapping`` gives ids to the columns of a file without any. With ``row_positions`` a last column ``_pos`` holds each
-    row's position in the file. ``share`` says which part of the file to read, ``alone`` whether it may take
-    all processors. With ``checksums`` the pages are compared with theirs.
-    """
-    if filter == ALWAYS_FALSE:
+
+def _rows(io: FileIO, read: FileRead, checksums: Checksums | None) -> Iterator[pa.RecordBatch]:
+    if read.filter == ALWAYS_FALSE:
         return
-    bound, whole = _bound(filter), schema if table_schema is None else table_schema
-    wanted = Schema(fields=(*schema.fields, POS)) if row_positions else schema
-    if mapping is not None and mapping.assumed and len(constants) > 0:
-        # Files often lack partition columns, so another column may lie at the position of one.
-        mapping = replace(mapping, fields=tuple(field for field in mapping.fields if field.field_id not in constants))
-    with open_file(io, location, file_format, mapping, alone=alone, checksums=checksums) as file:
-        reading = Reading(
-            file=file,
-            location=location,
-            complete=Completer(wanted, location, lineage),
-            table=whole,
-            tested=filter_columns(bound, whole),
-            filter=bound,
-            drops=drops,
-            constants=constants,
-            batch_rows=batch_rows,
-            by_column=file_format is None or file_format.lower() in BY_COLUMN,
-        )
-        pieces = PieceReader(reading)
-        for piece, every in chosen(file, bound, reading.tested, share):
-            yield from pieces.rows(piece, every=every)
-
-
-def stored_columns(
-    io: FileIO, location: str, file_format: str | None = "parquet", mapping: NameMapping | None = None
-) -> frozenset[int]:
-    """The ids of the columns that a file holds, those inside structs included; only its schema is read."""
-    with open_file(io, location, file_format, mapping) as file:
-        return struct_ids(file.schema)
+    filter_, mapping = _bound(read.filter), read.mapping
+    tested = filter_columns(filter_, read.table)
+    if mapping is not None and mapping.assumed and len(read.constants) > 0:
+        # Files often lack partition columns, so another column may be at the position of one.
+        kept = tuple(field for field in mapping.fields if field.field_id not in read.constants)
+        mapping = replace(mapping, fields=kept)
+    with open_file(
+        io, read.location, read.file_format, mapping, use_threads=read.use_threads, checksums=checksums
+    ) as file:
+        reader = RowGroupReader(file, read, filter_, tested)
+        for rows, all_match in selected_rows(file, filter_, tested, read.part):
+            yield from reader.rows(rows, all_match=all_match)
 
 
 def _bound(filter: Expr) -> Bound:
@@ -137,3 +100,35 @@ def _bound(filter: Expr) -> Bound:
     if len(unbound) > 0 or isinstance(filter, (Predicate, Not)):
         raise InputError(f"bind the filter to the table's schema before reading: {filter}")
     return filter
+
+
+def stored_columns(
+    io: FileIO, location: str, file_format: str | None = "parquet", mapping: NameMapping | None = None
+) -> frozenset[int]:
+    """The ids of the columns in a file, those inside structs included; only its schema is read."""
+    with open_file(io, location, file_format, mapping) as file:
+        return struct_ids(file.schema)
+
+
+def row_count(io: FileIO, location: str, file_format: str | None) -> int:
+    """The number of rows of a file; of Parquet and ORC only the footer is read, of Avro the sizes of its blocks."""
+    with open_file(io, location, file_format, _NO_IDS, use_threads=False) as file:
+        return sum(group.rows for group in file.row_groups)
+
+
+def with_row_counts(io: FileIO, files: pa.Table) -> pa.Table:
+    """Entries or tasks with the row count of every file; files whose ``record_count`` is null are opened.
+
+    Old imports of Avro files stored -1 in their entries, which is read as null.
+    """
+    if files["record_count"].null_count == 0:
+        return files
+    rows = np.flatnonzero(np.asarray(pc.is_null(files["record_count"])))
+    unknown = files.select(["location", "file_format"]).take(pa.array(rows))
+    with ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="icefloe-count") as pool:
+        row_counts = pool.map(
+            lambda location, kind: row_count(io, location, kind), *(column.to_pylist() for column in unknown.columns)
+        )
+        counts = np.asarray(pc.fill_null(files["record_count"], 0)).copy()
+        counts[rows] = list(row_counts)
+    return put(files, "record_count", pa.array(counts, pa.int64()))

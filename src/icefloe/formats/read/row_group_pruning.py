@@ -1,91 +1,73 @@
-"""Which pieces of a file to read for a filter, and which parts of them (spec: Scan Planning).
+"""Selects the rows of a file to read for a filter, by the statistics of row groups and pages (spec: Scan Planning).
 
-Statistics rule out pieces. Inside of those that are left, the pages of a file may rule out runs of rows, which is worth
-a look only where values lie together: where some piece is ruled out already, or there is only one.
+The pages of a row group are looked at only where values are likely to be clustered: if statistics rule out some row
+group, or if there is only one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.formats.read.data_file import Piece, StoredFile
+from icefloe.formats.read.data_file import RowRange, StoredFile
+from icefloe.formats.read.file_read import FilePart
 from icefloe.model.schema.schema import Schema
 
-Choice: TypeAlias = tuple[Piece, bool]  # rows to read, and whether every one of them matches
+Selected: TypeAlias = tuple[RowRange, bool]  # rows to read, and whether all of them match the filter
 
-RUNS = 16  # at most in a piece: runs with less than this part of its rows between them are read as one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """One of ``of`` parts of a file with about equally many pieces; parts can be read at the same time."""
-
-    index: int
-    of: int
-
-    def among(self, count: int) -> range:
-        """Which of ``count`` things in a row are in this part.
-
-        >>> [list(Share(index=i, of=2).among(5)) for i in range(2)]
-        [[0, 1], [2, 3, 4]]
-        """
-        return range(count * self.index // self.of, count * (self.index + 1) // self.of)
+MOST_RANGES = 16  # in a row group: ranges with less than this part of its rows between them are joined
 
 
-WHOLE = Share(index=0, of=1)
-
-
-def chosen(file: StoredFile, filter: Bound, tested: Schema, share: Share) -> list[Choice]:
-    """The parts of a share of a file that statistics do not rule out; ``tested`` has the columns of the filter."""
+def selected_rows(file: StoredFile, filter: Bound, tested: Schema, part: FilePart) -> list[Selected]:
+    """The rows of a part of a file that may match a filter; ``tested`` has the columns of the filter."""
     if filter == ALWAYS_TRUE:
-        candidates = [(piece, True) for piece in file.pieces if piece.rows > 0]
-        return [candidates[index] for index in share.among(len(candidates))]
+        return list(part.of([(group, True) for group in file.row_groups if group.rows > 0]))
     statistics = file.statistics(tested)
-    matches = [int(Match.SOME)] * len(file.pieces)
+    matches = [int(Match.SOME)] * len(file.row_groups)
     if statistics is not None:
         matches = evaluate(filter, statistics).to_pylist()
-    candidates = [
-        (piece, match == Match.ALL)
-        for piece, match in zip(file.pieces, matches, strict=True)
-        if match != Match.NONE and piece.rows > 0
+    groups = [
+        (group, match == Match.ALL)
+        for group, match in zip(file.row_groups, matches, strict=True)
+        if match != Match.NONE and group.rows > 0
     ]
-    lies_together = len(candidates) < len(file.pieces) or len(candidates) == 1
-    mine = [candidates[index] for index in share.among(len(candidates))]
-    if not lies_together:
-        return mine
-    return [
-        part for piece, every in mine for part in ([(piece, every)] if every else _within(file, piece, filter, tested))
-    ]
+    is_clustered = len(groups) < len(file.row_groups) or len(groups) == 1
+    selected: list[Selected] = []
+    for group, all_match in part.of(groups):
+        pages = _selected_pages(file, group, filter, tested) if is_clustered and not all_match else None
+        selected += [(group, all_match)] if pages is None else pages
+    return selected
 
 
-def _within(file: StoredFile, piece: Piece, filter: Bound, tested: Schema) -> list[Choice]:
-    """The runs of rows of a piece that its pages do not rule out."""
-    runs = file.runs(piece, tested)
-    if runs is None:
-        return [(piece, False)]
-    matches = evaluate(filter, runs.statistics).to_pylist()
-    kept = [(part, match == Match.ALL) for part, match in zip(runs.pieces, matches, strict=True) if match != Match.NONE]
-    return joined(piece, kept)
+def _selected_pages(file: StoredFile, group: RowRange, filter: Bound, tested: Schema) -> list[Selected] | None:
+    """The ranges of rows whose pages may match; none if the pages have no statistics."""
+    pages = file.page_ranges(group, tested)
+    if pages is None:
+        return None
+    matches = evaluate(filter, pages.statistics).to_pylist()
+    may_match = (
+        (rows, match == Match.ALL) for rows, match in zip(pages.ranges, matches, strict=True) if match != Match.NONE
+    )
+    return joined_ranges(group, may_match)
 
 
-def joined(piece: Piece, parts: Iterable[Choice]) -> list[Choice]:
-    """Join parts of a piece that are near to each other; the whole piece if the parts cover most of it.
+def joined_ranges(group: RowRange, ranges: Iterable[Selected]) -> list[Selected]:
+    """Join ranges of a row group that are close to each other; the whole group if the ranges cover most of it.
 
-    >>> piece = Piece(index=0, start=100, rows=64)
-    >>> near = [Piece(index=0, start=start, rows=2) for start in (100, 104, 160)]
-    >>> [(part.start, part.rows, every) for part, every in joined(piece, ((part, True) for part in near))]
+    >>> group = RowRange(group=0, start=100, rows=64)
+    >>> close = [RowRange(group=0, start=start, rows=2) for start in (100, 104, 160)]
+    >>> [(rows.start, rows.rows, all_match) for rows, all_match in joined_ranges(group, ((r, True) for r in close))]
     [(100, 6, False), (160, 2, True)]
     """
-    joined_parts: list[Choice] = []
-    for part, every in parts:
-        before, all_before = joined_parts[-1] if len(joined_parts) > 0 else (None, False)
-        if before is None or part.start - before.end > piece.rows // RUNS:
-            joined_parts.append((part, every))
-            continue
-        whole = replace(before, rows=part.end - before.start)
-        joined_parts[-1] = (whole, all_before and every and part.start == before.end)
-    return [(piece, False)] if 2 * sum(part.rows for part, _ in joined_parts) > piece.rows else joined_parts
+    joined: list[Selected] = []
+    for rows, all_match in ranges:
+        last, all_last = joined[-1] if len(joined) > 0 else (None, False)
+        if last is None or rows.start - last.end > group.rows // MOST_RANGES:
+            joined.append((rows, all_match))
+        else:
+            both = replace(last, rows=rows.end - last.start)
+            joined[-1] = (both, all_last and all_match and rows.start == last.end)
+    return [(group, False)] if 2 * sum(rows.rows for rows, _ in joined) > group.rows else joined

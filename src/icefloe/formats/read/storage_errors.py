@@ -11,7 +11,7 @@ import pyarrow as pa
 from icefloe.errors import FormatError, IcefloeError, LimitError, NoSuchFile, damaged, is_out_of_memory
 from icefloe.io.file_io import FileIO, storage_error
 
-# What Arrow says, beside errors of a class of their own, where texts take more than the 2 GB that an array can hold.
+# Messages of Arrow, besides an error class, for texts that take more than the 2 GB that an array can hold.
 _TOO_LARGE = ("overflowed binary array capacity", "not implemented for chunked array outputs")
 
 
@@ -22,7 +22,7 @@ def reading(location: str) -> Iterator[None]:
         yield
     except FormatError as error:
         raise error if "location" in error.context else _at(error, location) from error
-    except IcefloeError:  # storage of this library speaks for itself, also through Arrow
+    except IcefloeError:  # errors of this library's storage are passed on, also through Arrow
         raise
     except MemoryError as error:
         raise damaged(error, f"cannot read data file {location}: {error!r}", location=location) from error
@@ -30,7 +30,9 @@ def reading(location: str) -> Iterator[None]:
         raise NoSuchFile(f"data file {location} is missing", location=location) from error
     except (OSError, pa.ArrowException) as error:
         no_memory = is_out_of_memory(error)
-        if isinstance(error, OSError) and error.errno is not None and not no_memory:  # the machine's, not the file's
+        if (
+            isinstance(error, OSError) and error.errno is not None and not no_memory
+        ):  # an error of the machine, not of the file
             raise storage_error(f"cannot read data file {location}: {error}", location, error) from error
         if isinstance(error, pa.ArrowCapacityError) or any(text in str(error) for text in _TOO_LARGE):
             raise LimitError(
@@ -58,7 +60,7 @@ def writing(location: str) -> Iterator[None]:
 
 
 def open_sink(io: FileIO, location: str) -> Any:
-    """An output stream of Arrow to a new file; folders are made as needed."""
+    """An output stream of Arrow to a new file; folders are created as needed."""
     files, path = io.arrow_path(location)
     with writing(location):
         files.create_dir(path.rpartition("/")[0], recursive=True)
@@ -66,7 +68,7 @@ def open_sink(io: FileIO, location: str) -> Any:
 
 
 def close_quietly(*streams: Any) -> None:
-    """Close what is open on a file that is given up; errors are ignored."""
+    """Close streams of an abandoned file; errors are ignored."""
     for stream in streams:
         with suppress(Exception):  # Arrow raises errors of several kinds after a write that failed
             stream.close()

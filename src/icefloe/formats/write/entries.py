@@ -1,7 +1,7 @@
 """Manifest entries of finished data files of any format (spec: Manifests).
 
-A writer passes what it measured; entries record as much of it as the table's metrics modes require.
-Nothing is read back, and what is not known stays null.
+Entries record as much of a writer's measures as the table's metrics modes require. Nothing is read back; unknown
+values are null.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe.formats.column_stats import Measured, Source, stat_columns
 from icefloe.formats.parquet.field_ids import require_ids
 from icefloe.formats.parquet.stats import PARQUET, column_sizes, footer_unit, split_offsets
-from icefloe.formats.read.column_stats import Measured, Source, stat_columns
 from icefloe.formats.write.measure import Measures
 from icefloe.formats.write.metrics import DEFAULT, Modes
 from icefloe.formats.write.partition_values import partition_columns
@@ -25,13 +25,13 @@ from icefloe.model.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A finished file: what its footer says and what only its writer knows.
+    """A finished file: its footer, and what only its writer knows.
 
     ``partition`` has one plain value for each partition field that is not void; dates and times may be given as
     days or microseconds from 1970. ``measures`` is by field id: of every column where there is no ``footer``, else of
     those that the footer leaves out. ``nan_counts`` and ``value_bytes`` add to a footer; a column that is not in one of
-    them was not counted. ``labels`` is the file's schema with ids, for a footer that has none. A footer tells rows,
-    sizes of columns and split offsets as well.
+    them was not counted. ``labels`` is the file's schema with ids, for a footer that has none. A footer also has rows,
+    sizes of columns and split offsets.
     """
 
     location: str

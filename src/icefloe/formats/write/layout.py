@@ -1,6 +1,6 @@
-"""What a writer of any format needs to know about its table (spec: Appendix A).
+"""The schema and settings that writers of all formats need (spec: Appendix A).
 
-Only what all formats share is here; a writer takes what is its own from the properties.
+Settings of one format are read from the properties by its writer.
 """
 
 from __future__ import annotations

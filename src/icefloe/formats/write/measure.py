@@ -1,8 +1,7 @@
 """Measures of the columns of a file: counts, bounds and sizes (spec: Manifests).
 
-Footers of Parquet files are read instead of measuring. Where a format has no footer that we can read, its writer
-measures rows as they pass by, with Arrow's kernels. Bounds are those of the values: NaN is left out of them, and they
-are at full length until a metrics mode cuts them.
+The statistics of Parquet files are in their footers. For other formats the writer measures the rows that are added,
+with Arrow's kernels. Bounds do not include NaN, and have full length until a metrics mode truncates them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Paths = Mapping[int, tuple[str, ...]]  # the names that lead to a column through
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """One column of one file; ``values`` counts nulls and NaNs too. Bounds are uncut, none if there is no value."""
+    """One column of one file; ``values`` includes nulls and NaNs. Bounds are not truncated, none without a value."""
 
     values: int
     nulls: int
@@ -87,7 +86,7 @@ class Measurer:
             column.add(column_at(rows, column.path))
 
     def measures(self) -> Mapping[int, Measures]:
-        """What was measured so far, by field id."""
+        """The measures so far, by field id."""
         return {id_: column.measures() for id_, column in self._columns.items()}
 
 
@@ -124,7 +123,7 @@ class _Column:
 
     def measures(self) -> Measures:
         known = len(self.lowers) > 0
-        if len(self.lowers) > 1:  # keep them few, for a file that is measured again and again
+        if len(self.lowers) > 1:  # keep the lists short if measures are requested repeatedly
             self.lowers, self.uppers = self.joined()
         return Measures(
             values=self.values,
@@ -140,7 +139,7 @@ class _Column:
 
 
 class _Shapes(_Column):
-    """A column of shapes, which has bounds if all of them are points: other shapes may reach beyond their corners."""
+    """A column of shapes; it has bounds only if all are points, as other shapes may reach beyond their corners."""
 
     def __init__(self, *, path: tuple[str, ...], nans: int | None, value_bytes: int | None) -> None:
         super().__init__(path=path, nans=nans, value_bytes=value_bytes)

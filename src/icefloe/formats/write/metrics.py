@@ -1,7 +1,7 @@
 """Metrics modes: how much of each column the metadata records (spec: Manifests).
 
-``none`` tells nothing, ``counts`` how many values, nulls and NaNs, ``truncate(n)`` bounds of at most n characters or
-bytes as well, ``full`` bounds at full length. Names, defaults and limits are Iceberg's.
+``none`` records nothing; ``counts`` the numbers of values, nulls and NaNs; ``truncate(n)`` also bounds of at most n
+characters or bytes; ``full`` also bounds at full length. Names, defaults and limits are Iceberg's.
 """
 
 from __future__ import annotations

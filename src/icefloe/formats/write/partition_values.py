@@ -1,7 +1,7 @@
 """Partition tuples: values of rows, statistics of entries, and names of folders (spec: Partitioning).
 
-A tuple has one plain Python value for each partition field that is not void. Dates and times travel as days or
-microseconds from 1970, so that every value the format can store is also a value here.
+A tuple has one plain Python value for each partition field that is not void. Dates and times are days or microseconds
+from 1970, because Python's types do not cover the range of the format.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATH_LENGTH = 100  # of a name or value in a path: a segment is at most 255 byt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionColumn:
-    """A partition field with what is needed to compute and store its values."""
+    """A partition field, and how its values are computed and stored."""
 
     field: PartitionField
     transform: Transform
@@ -170,7 +170,7 @@ def partition_columns(
 def folder(partition: tuple[object, ...], columns: Sequence[PartitionColumn]) -> str:
     """The folder of a partition relative to the data folder, as ``name=value/name=value``; empty for none.
 
-    Only people read it: values are cut to a length that every file system takes.
+    It is for people only: values are truncated to a length that every file system accepts.
     """
     return "/".join(
         f"{_quoted(column.field.name)}={_quoted(_text(value, column))}"

@@ -1,7 +1,7 @@
-"""Rows put in a table's sort order before they are written (spec: Sorting).
+"""Sorts rows by a table's sort order before they are written (spec: Sorting).
 
-Rows that are in memory already are sorted as a whole. A stream is sorted run by run, each as large as memory allows,
-and every run has files of its own: the rows of each file are sorted.
+Rows in memory are sorted together. A stream is sorted in runs, each as large as memory allows, and every run is written
+to its own files: the rows of each file are sorted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from icefloe.transforms.source_columns import column_path
 
 
 def usable(order: SortOrder, schema: Schema) -> SortOrder:
-    """The order, or none if rows cannot be put in it: a writer should sort, and does not have to."""
+    """The order, or none if rows cannot be sorted by it: writers are not required to sort."""
     for field in order.fields:
         known = all(len(column_path(schema, id_)) > 0 for id_ in field.source_ids)
         if not known or not transform_of(field).is_known:
@@ -27,7 +27,7 @@ def usable(order: SortOrder, schema: Schema) -> SortOrder:
 
 
 def ordered_ids(order: SortOrder) -> frozenset[int]:
-    """The columns whose values rise or fall with the order."""
+    """The source columns of transforms that preserve order."""
     return frozenset(field.source_id for field in order.fields if transform_of(field).preserves_order)
 
 
@@ -36,15 +36,15 @@ def sorted_runs(
     sort: Callable[[pa.Table], pa.Array],
     *,
     run_bytes: int,
-    piece_rows: int,
+    batch_rows: int,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Sorted runs of rows, in batches of ``piece_rows``; a table is one run of any size.
+    """Sorted runs of rows, in batches of ``batch_rows``; a table is one run of any size.
 
     ``sort`` returns the row numbers of a run in its order.
     """
     for run in (rows,) if isinstance(rows, pa.Table) else _runs(rows, run_bytes):
         compact = run.combine_chunks() if run.nbytes <= run_bytes else run
-        yield _in_order(compact, sort(compact), piece_rows)
+        yield _in_order(compact, sort(compact), batch_rows)
 
 
 def _runs(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.Table]:
@@ -60,9 +60,9 @@ def _runs(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.Tabl
         yield pa.Table.from_batches(waiting)
 
 
-def _in_order(run: pa.Table, order: pa.Array, piece_rows: int) -> Iterator[pa.RecordBatch]:
+def _in_order(run: pa.Table, order: pa.Array, batch_rows: int) -> Iterator[pa.RecordBatch]:
     if np.array_equal(np.asarray(order), np.arange(run.num_rows)):
         yield from run.to_batches()
         return
-    for start in range(0, run.num_rows, piece_rows):
-        yield from run.take(order.slice(start, piece_rows)).to_batches()
+    for start in range(0, run.num_rows, batch_rows):
+        yield from run.take(order.slice(start, batch_rows)).to_batches()

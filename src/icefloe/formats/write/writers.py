@@ -21,7 +21,7 @@ class DataWriter(Protocol):
     """An open file: rows may be buffered before they are written."""
 
     location: str
-    pending_bytes: int  # of rows that wait
+    pending_bytes: int  # of buffered rows
     written_bytes: int  # of the file so far
 
     @property
@@ -38,7 +38,7 @@ class DataWriter(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write the waiting rows."""
+        """Write the buffered rows."""
         ...
 
     def close(self) -> WrittenFile:
@@ -46,7 +46,7 @@ class DataWriter(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Let go of the file without finishing it; deleting it is the caller's part."""
+        """Close the file without finishing it; the caller deletes it."""
         ...
 
 
@@ -66,7 +66,7 @@ def open_writer(
 
 
 def check_format(file_format: str) -> None:
-    """Refuse a format that is not written."""
+    """Refuse a format that has no writer."""
     if file_format not in _WRITERS:
         known = ", ".join(_WRITERS)
         raise UnsupportedError(f"data files of format {file_format!r} are not written; written are {known}")

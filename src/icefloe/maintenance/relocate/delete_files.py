@@ -108,7 +108,7 @@ def _moved_rows(data: bytes, file_format: str, moves: Moves, where: str, propert
                 location=where,
             )
         names = [name for field in POSITION_DELETES.fields for name in _named(file.schema, field.id)]
-        batches = [b for piece in file.pieces for b in file.read(piece, POSITION_DELETES.fields, _ROWS)]
+        batches = [b for group in file.row_groups for b in file.read(group, POSITION_DELETES.fields, _ROWS)]
     stored = pa.Table.from_batches(batches).select(names)
     schema = arrow_schema(POSITION_DELETES)
     columns = [moves.moved(stored.column(0).cast(pa.string())), stored.column(1).cast(pa.int64())]

@@ -1,14 +1,15 @@
-"""Reads data files and compares their rows with their entries; an engine runs this here or in tasks (spec: Manifests).
+"""Compares the rows of data files with their entries; an engine runs this, in tasks if it is Spark (spec: Manifests).
 
-Every file is read batch by batch, with its deleted rows, as an entry describes all rows of a file.
+Every file is read once, batch by batch, with its deleted rows, as entries describe all rows. Counts, bounds,
+partition values and the order of rows are compared; only measures of the rows are kept in memory.
 """
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.json.name_mapping import decode_mapping
 from icefloe.errors import IcefloeError, InputError
-from icefloe.formats.parquet.checksums import Checksums
-from icefloe.formats.read.inherited_columns import Lineage
+from icefloe.formats.parquet.pages import Checksums
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import read_file
 from icefloe.formats.write.measure import Measurer, Measures
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields, plain_values
@@ -35,11 +36,11 @@ from icefloe.model.schema.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, assumed_mapping
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Geography, Geometry
-from icefloe.scan.partition_values import identity_columns, identity_values, partition_value
+from icefloe.scan.file_reads import file_reads
+from icefloe.scan.partition_values import partition_value
 from icefloe.transforms.ordering import sort_indices
 
 _BATCH_ROWS = 128 * 1024
-_FILE = ("location", "file_format", "first_row_id", "sequence_number", "partition_spec_id")
 REPORT = pa.schema(
     [
         pa.field("location", pa.string()),
@@ -51,14 +52,88 @@ REPORT = pa.schema(
 )
 
 
+class _Progress:
+    """How much of a file was read."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.is_complete = True
+        self.checksums = Checksums()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileChecks:
+    """The checks of the data files of one snapshot, as work for an engine; ``metadata`` needs no snapshots."""
+
+    metadata: TableMetadata
+    schema: Schema
+    sequence_number: int  # of the snapshot
+
+    def __call__(self, io: FileIO, entries: pa.Table) -> Iterator[pa.Table]:
+        """A report of one row for each file: how many rows it has, whether it can be read, and the findings."""
+        for number, file in enumerate(self.files(entries)):
+            progress = _Progress()
+            found = tuple(guarded(self._findings(io, file, entries.slice(number, 1), progress), file.location))
+            report = {
+                "location": [file.location],
+                "rows": [progress.rows],
+                "is_readable": [progress.is_complete],
+                "has_checksums": [progress.checksums.present],
+                "findings": [pickle.dumps(found)],
+            }
+            yield pa.table(report, schema=REPORT)
+
+    def _findings(self, io: FileIO, file: FileRead, entry: pa.Table, progress: _Progress) -> Iterator[Finding]:
+        has_row_ids = file.lineage.first_row_id is not None
+        if has_row_ids:
+            file = replace(file, schema=Schema(fields=(*self.schema.fields, *LINEAGE)))
+        checks = FileChecks(entry, self.schema, self.metadata)
+        try:
+            for batch in read_file(io, file, checksums=progress.checksums):
+                progress.rows += batch.num_rows
+                checks.add(batch)
+                if has_row_ids:
+                    yield from self._lineage(batch, file.location)
+        except IcefloeError as error:
+            progress.is_complete = False
+            yield finding(rule=Rule.READABLE, location=file.location, message=problem_of(error))
+            return
+        yield from checks.findings()
+
+    def files(self, entries: pa.Table) -> Iterator[FileRead]:
+        """The files of an entry table, to be read with all columns of the schema."""
+        mapping = assumed_mapping(self.schema) if self.mapping is None else self.mapping
+        read = FileRead(
+            location="", schema=self.schema, table_schema=self.schema, mapping=mapping, batch_rows=_BATCH_ROWS
+        )
+        return file_reads(entries, read, self.metadata.specs)
+
+    @property
+    def mapping(self) -> NameMapping | None:
+        """The name mapping of the table, if it has one."""
+        text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
+        return None if text is None else decode_mapping(text)
+
+    def _lineage(self, batch: pa.RecordBatch, location: str) -> Iterator[Finding]:
+        """Row ids and sequence numbers that rows store are those of earlier rows and commits."""
+        for field, limit, what in (
+            (ROW_ID, self.metadata.next_row_id - 1, "next-row-id"),
+            (LAST_UPDATED, self.sequence_number, "the snapshot's sequence number"),
+        ):
+            highest = pc.max(batch.column(field.name)).as_py()
+            if highest is not None and highest > limit:
+                message = f"a row has {field.name} {highest}, which is beyond {what}"
+                yield finding(rule=Rule.ROW_IDS, location=location, message=message)
+
+
 class FileChecks:
-    """The measures of one data file, and what its entry, a table of one row, says otherwise."""
+    """Measures one data file and compares the measures with its entry, a table of one row."""
 
     def __init__(self, entry: pa.Table, schema: Schema, metadata: TableMetadata) -> None:
         self._entry = entry
         self._schema = schema
         self._location: str = entry["location"][0].as_py()
-        self._names = frozenset(entry.column_names)  # a table builds the list again for each call
+        self._names = frozenset(entry.column_names)  # a table builds its list of names for each call
         recorded = [id_ for id_ in schema.measured if any(self._recorded(m, column_key(id_)) for m in Measure)]
         self._measurer = Measurer(schema, only=frozenset(recorded))
         self._rows = 0
@@ -75,7 +150,7 @@ class FileChecks:
             check.add(batch)
 
     def findings(self) -> Iterator[Finding]:
-        """What the entry says otherwise than the rows."""
+        """The differences between the entry and the rows."""
         said = self._entry["record_count"][0].as_py()
         if said is not None and said != self._rows:
             yield self._finding(Rule.RECORD_COUNTS, f"has {self._rows} rows, its entry says {said}")
@@ -122,7 +197,7 @@ class FileChecks:
                 yield self._finding(Rule.BOUNDS, message)
 
     def _box(self, id_: int, measures: Measures) -> Iterator[Finding]:
-        """What a box of shapes leaves out; only points are measured."""
+        """Points outside of the box that the entry states; other shapes are not measured."""
         said = [self._recorded(measure, column_key(id_)) for measure in BOUNDS]
         if any(corner is None for corner in (*said, measures.lower, measures.upper)):
             return
@@ -172,7 +247,7 @@ class _PartitionCheck:
                     self._others.setdefault(repr(value), value)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong, in words."""
+        """Messages about other values than the stated one."""
         if len(self._others) > 0:
             few = ", ".join(list(self._others)[:3])
             yield f"partition field {self._column.field.name!r} is {self._said!r}, rows have {few}"
@@ -212,113 +287,3 @@ class _OrderCheck:
             self.first_wrong = int(self._rows - len(before) + places[wrong[0]])
         self._last = batch.slice(batch.num_rows - 1, 1)
         self._rows += batch.num_rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
-    """One data file: its entry as a table of one row, and what is needed to read it."""
-
-    entry: pa.Table
-    location: str
-    file_format: str | None
-    lineage: Lineage
-    constants: Mapping[int, pa.Scalar]
-
-
-class _Reading:
-    """How much of a file was read."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.is_complete = True
-        self.checksums = Checksums()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFileChecks:
-    """The checks of the data files of one snapshot, as work for an engine; ``metadata`` needs no snapshots."""
-
-    metadata: TableMetadata
-    schema: Schema
-    sequence_number: int  # of the snapshot
-
-    def __call__(self, io: FileIO, entries: pa.Table) -> Iterator[pa.Table]:
-        """A report of one row for each file: how many rows it has, whether it can be read, and the findings."""
-        for file in self.files(entries):
-            reading = _Reading()
-            found = tuple(guarded(self._findings(io, file, reading), file.location))
-            report = {
-                "location": [file.location],
-                "rows": [reading.rows],
-                "is_readable": [reading.is_complete],
-                "has_checksums": [reading.checksums.present],
-                "findings": [pickle.dumps(found)],
-            }
-            yield pa.table(report, schema=REPORT)
-
-    def _findings(self, io: FileIO, file: DataFile, reading: _Reading) -> Iterator[Finding]:
-        with_ids = file.lineage.first_row_id is not None
-        wanted = Schema(fields=(*self.schema.fields, *LINEAGE)) if with_ids else self.schema
-        checks = FileChecks(file.entry, self.schema, self.metadata)
-        try:
-            for batch in self.batches(io, file, wanted, checksums=reading.checksums):
-                reading.rows += batch.num_rows
-                checks.add(batch)
-                if with_ids:
-                    yield from self._lineage(batch, file.location)
-        except IcefloeError as error:
-            reading.is_complete = False
-            yield finding(rule=Rule.READABLE, location=file.location, message=problem_of(error))
-            return
-        yield from checks.findings()
-
-    def files(self, entries: pa.Table) -> Iterator[DataFile]:
-        """The rows of an entry table as files to read; constants are the values of identity partitions."""
-        specs = self.metadata.specs
-        fields = [self.schema.by_id[id_] for id_ in identity_columns(specs) if id_ in self.schema.by_id]
-        values = {field.id: identity_values(entries, specs, field) for field in fields}
-        for number, row in enumerate(entries.select(_FILE).to_pylist()):
-            yield DataFile(
-                entry=entries.slice(number, 1),
-                location=row["location"],
-                file_format=row["file_format"],
-                lineage=Lineage(
-                    first_row_id=row["first_row_id"],
-                    sequence_number=row["sequence_number"],
-                    spec_id=row["partition_spec_id"],
-                ),
-                constants={id_: one.values[number] for id_, one in values.items() if one.known[number].as_py()},
-            )
-
-    def batches(self, io: FileIO, file: DataFile, wanted: Schema, **options: object) -> Iterator[pa.RecordBatch]:
-        """The rows of a file, with the wanted columns."""
-        mapping = self.mapping
-        return read_file(
-            io,
-            file.location,
-            file_format=file.file_format,
-            schema=wanted,
-            table_schema=self.schema,
-            constants=file.constants,
-            lineage=file.lineage,
-            mapping=assumed_mapping(self.schema) if mapping is None else mapping,
-            batch_rows=_BATCH_ROWS,
-            **options,  # type: ignore[arg-type]
-        )
-
-    @property
-    def mapping(self) -> NameMapping | None:
-        """The name mapping of the table, if it has one."""
-        text = self.metadata.properties.get(NAME_MAPPING_PROPERTY)
-        return None if text is None else decode_mapping(text)
-
-    def _lineage(self, batch: pa.RecordBatch, location: str) -> Iterator[Finding]:
-        """Row ids and sequence numbers that rows store are those of earlier rows and commits."""
-        for field, limit, what in (
-            (ROW_ID, self.metadata.next_row_id - 1, "next-row-id"),
-            (LAST_UPDATED, self.sequence_number, "the snapshot's sequence number"),
-        ):
-            highest = pc.max(batch.column(field.name)).as_py()
-            if highest is not None and highest > limit:
-                message = f"a row has {field.name} {highest}, which is beyond {what}"
-                yield finding(rule=Rule.ROW_IDS, location=location, message=message)

@@ -22,7 +22,8 @@ from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.deletes.equality_files import DeleteFile, read_index
 from icefloe.engines.engine import Engine
 from icefloe.errors import IcefloeError
-from icefloe.formats.parquet.checksums import Checksums
+from icefloe.formats.parquet.pages import Checksums
+from icefloe.formats.read.reader import read_file
 from icefloe.maintenance.verify.data_files import DataFileChecks
 from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
 from icefloe.maintenance.verify.snapshot_checks import View
@@ -84,10 +85,10 @@ class RowChecks:
         attached = attach_deletes(view.of(ContentType.DATA), view.of(*DELETES), self._store.context)
         deleted = self._deleted_rows(attached, checks.mapping)
         seen = BitMap64()
-        io, wanted = self._store.io, Schema(fields=(ROW_ID,))
         for file in checks.files(_without(attached.data, self._unreadable)):
             try:
-                for batch in checks.batches(io, file, wanted, drops=deleted.of(file.location)):
+                live = replace(file, schema=Schema(fields=(ROW_ID,)), deletes=deleted.of(file.location))
+                for batch in read_file(self._store.io, live):
                     ids = pc.drop_null(batch.column(ROW_ID.name)).to_numpy()
                     own = bitmap_of(ids)
                     repeated = seen & own

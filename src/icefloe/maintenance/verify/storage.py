@@ -22,7 +22,7 @@ from icefloe.codecs.puffin.puffin_file import DELETION_VECTOR, PuffinFooter, dec
 from icefloe.deletes.position_files import read_positions
 from icefloe.engines.file_sets import may_be_orphan
 from icefloe.errors import IcefloeError, NotFound
-from icefloe.formats.parquet.checksums import Checksums
+from icefloe.formats.parquet.pages import Checksums
 from icefloe.io.file_io import FileIO
 from icefloe.limits import DEFAULT, Limits
 from icefloe.maintenance.verify.findings import Finding, Rule, Severity, broken, finding, problem_of

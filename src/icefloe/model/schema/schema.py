@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from icefloe.errors import FormatError, InputError
@@ -214,6 +214,27 @@ def _pruned(type_: Type, below: tuple[Type | None, ...], wanted: frozenset[int])
     if isinstance(type_, Map):
         return with_children(type_, (inner[0], left.get(type_.value_id, inner[1])))
     return with_children(type_, tuple(left.values()))
+
+
+def merged_fields(*several: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The columns of several schemas together, each id once; structs have the fields of all.
+
+    Returns fields, not a schema: different columns of older and newer schemas can have the same name.
+    """
+    by_id: dict[int, Field] = {}
+    for field in chain.from_iterable(several):
+        known = by_id.get(field.id)
+        by_id[field.id] = field if known is None else replace(known, type=_merged(known.type, field.type))
+    return tuple(by_id.values())
+
+
+def _merged(one: Type, other: Type) -> Type:
+    if isinstance(one, Struct) and isinstance(other, Struct):
+        return Struct(merged_fields(one.fields, other.fields))
+    if not isinstance(one, (List, Map)) or type(one) is not type(other):
+        return one
+    pairs = zip(children(one), children(other), strict=True)
+    return with_children(one, tuple(replace(mine, type=_merged(mine.type, theirs.type)) for mine, theirs in pairs))
 
 
 def fresh_ids(fields: tuple[Field, ...], start: int = 1) -> tuple[Field, ...]:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from icefloe.engines.arrow.change.delete import find_rows, write_survivors
-from icefloe.engines.arrow.read.read import read_plan
+from icefloe.engines.arrow.read.plan_reader import read_plan
 from icefloe.errors import InputError, NoSuchFile, UnsupportedError
 from icefloe.expr.filter.bind import bind
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
 from icefloe.expr.prune.stats_eval import evaluate
 from icefloe.expr.text.filter_parser import parse_filter
-from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.read.file_read import FileDeletes
 from icefloe.io.local import LocalFileIO
 from icefloe.model import entries as model_entries
 from icefloe.model.arrow.conform import arrow_schema
@@ -62,8 +62,8 @@ def plan_of(entries: pa.Table, filter: Bound = ALWAYS_TRUE, schema: Schema = SCH
 class Vectors(dict[str, BitMap64]):
     """What files have lost by position, told the way ``icefloe.deletes.deleted_rows.DeletedRows`` does."""
 
-    def of(self, location: str) -> FileDrops:
-        return FileDrops(positions=self.get(location))
+    def of(self, location: str) -> FileDeletes:
+        return FileDeletes(positions=self.get(location))
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 from test_arrow_engine import IO, SCHEMA, Vectors, files, plan_of, rows, table_at, where
 
-from icefloe.engines.arrow.read import read
-from icefloe.engines.arrow.read.read import FileTask, count_rows, file_tasks, read_plan, read_task, reading_threads
+from icefloe.engines.arrow.read import plan_reader
+from icefloe.engines.arrow.read.plan_reader import count_rows, file_parts, read_plan, reading_threads, whole_files
 from icefloe.errors import FormatError
-from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.formats.parquet import file as parquet_file
-from icefloe.formats.read.inherited_columns import NO_LINEAGE
-from icefloe.formats.read.row_group_pruning import Share
+from icefloe.formats.read.file_read import FilePart
+from icefloe.formats.read.reader import read_file
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.metadata.table_metadata import TableMetadata
 
@@ -31,40 +30,38 @@ def small_groups(folder: Path) -> TableMetadata:
     return replace(table_at(folder), properties={"write.parquet.row-group-size-bytes": "200"})
 
 
-def task(size: int, row_groups: int | None) -> FileTask:
-    return FileTask(
-        location="f", rows=1, filter=ALWAYS_TRUE, constants={}, lineage=NO_LINEAGE, size=size, row_groups=row_groups
-    )
-
-
 @pytest.mark.parametrize(
     ("size", "row_groups", "parts"),
     [(100, 50, 1), (64 * MIB, 1, 1), (64 * MIB, 2, 2), (640 * MIB, 1000, 40), (640 * MIB, None, 10), (0, 0, 1)],
 )
 def test_a_file_has_as_many_parts_as_its_size_and_row_groups_allow(
-    size: int, row_groups: int | None, parts: int
+    tmp_path: Path, size: int, row_groups: int | None, parts: int
 ) -> None:
-    found = task(size, row_groups).parts()
-    assert [part.share for part in found] == [Share(index=index, of=parts) for index in range(parts)]
-    assert all(part.parts() == (part,) for part in found[1:])
+    plan = plan_of(files(table_at(tmp_path), rows(1)))
+    offsets = None if row_groups is None else list(range(row_groups))
+    changed = {"file_size_in_bytes": pa.array([size]), "split_offsets": pa.array([offsets], pa.list_(pa.int64()))}
+    for name, values in changed.items():
+        tasks = plan.tasks.set_column(plan.tasks.schema.get_field_index(name), name, values)
+        plan = plan.with_tasks(tasks)
+    assert [part.part for part in file_parts(plan)] == [FilePart(index=n, count=parts) for n in range(parts)]
+    avro = plan.tasks.set_column(plan.tasks.schema.get_field_index("file_format"), "file_format", pa.array(["avro"]))
+    assert [part.part for part in file_parts(plan.with_tasks(avro))] == [FilePart(index=0, count=1)]
 
 
 def test_parts_of_files_are_read_side_by_side_and_leave_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "PART_BYTES", 100)
-    monkeypatch.setattr(read, "MAX_THREADS", 4)
-    monkeypatch.setattr(read.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(plan_reader, "PART_BYTES", 100)
+    monkeypatch.setattr(plan_reader, "MAX_THREADS", 4)
+    monkeypatch.setattr(plan_reader.os, "cpu_count", lambda: 4)
     entries = files(small_groups(tmp_path), rows(300), rows(10, 300), rows(200, 310))
     plan = plan_of(entries)
-    [first, *_] = file_tasks(plan)
-    assert first.row_groups is not None
-    assert len(first.parts()) > 5
+    parts = list(file_parts(plan))
+    assert parts[0].part.count > 5
     assert read_plan(IO, plan).read_all()["id"].to_pylist() == list(range(510))
     some = read_plan(IO, plan_of(entries, where("id BETWEEN 250 AND 400"))).read_all()
     assert some["id"].to_pylist() == list(range(250, 401))
-    part = first.parts()[1]
-    [batch, *_] = read_task(IO, part, schema=SCHEMA)
+    [batch, *_] = read_file(IO, parts[1])
     assert 0 < batch["id"][0].as_py() < 300
 
 
@@ -81,7 +78,7 @@ def test_a_part_takes_one_processor_where_there_are_parts_for_all(
 
     monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", recording)
     monkeypatch.setattr(parquet_file, "FEW_BYTES", 0)
-    monkeypatch.setattr(read.os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(plan_reader.os, "cpu_count", lambda: processors)
     plan = plan_of(files(table_at(tmp_path), *(rows(1, number) for number in range(8))))
     assert read_plan(IO, plan).read_all()["id"].to_pylist() == list(range(8))
     assert used == [alone] * 8
@@ -94,10 +91,10 @@ def test_a_part_takes_one_processor_where_there_are_parts_for_all(
 def test_a_large_file_of_one_row_group_may_take_all_processors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, alone: bool
 ) -> None:
-    monkeypatch.setattr(read, "PART_BYTES", 1)
-    monkeypatch.setattr(read.os, "cpu_count", lambda: 2)
-    tasks = file_tasks(plan_of(files(make(tmp_path), rows(300))))
-    assert [task.uses_all_processors for task in tasks] == [alone]
+    monkeypatch.setattr(plan_reader, "PART_BYTES", 1)
+    monkeypatch.setattr(plan_reader.os, "cpu_count", lambda: 2)
+    reads = whole_files(plan_of(files(make(tmp_path), rows(300))))
+    assert [read.use_threads for read in reads] == [alone]
 
 
 def test_rows_are_counted_without_the_files_where_the_plan_knows(tmp_path: Path) -> None:
@@ -138,7 +135,7 @@ def test_counts_are_the_numbers_of_rows(tmp_path: Path, text: str, gone: set[int
     )
     plan = plan_of(entries, where(text))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(read, "PART_BYTES", part_bytes)
+        patched.setattr(plan_reader, "PART_BYTES", part_bytes)
         found = read_plan(IO, plan, lost).read_all()
         assert count_rows(IO, plan, lost) == found.num_rows
     whole = pa.concat_tables([rows(25), rows(5, 25)])
@@ -159,11 +156,11 @@ def _as_expression(text: str) -> Any:
 def test_more_threads_read_what_is_far_away_and_one_what_is_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(plan_reader.os, "cpu_count", lambda: 2)
     plan = plan_of(files(table_at(tmp_path), rows(1)))
     assert reading_threads(plan) == 1
-    monkeypatch.setattr(read, "FEW_BYTES", 1)
-    assert reading_threads() == reading_threads(plan) == 2
+    monkeypatch.setattr(plan_reader, "FEW_BYTES", 1)
+    assert reading_threads(plan) == 2
     far = plan.with_tasks(plan.tasks.set_column(0, "location", pa.array(["s3a://bucket/f.parquet"])))
     assert reading_threads(far) == 8
     assert reading_threads(far.with_tasks(far.tasks.slice(0, 0))) == 2

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from icefloe.engines.arrow.change.update import column_at, is_in, set_columns, write_updated
 from icefloe.engines.arrow.engine import ArrowEngine
-from icefloe.engines.arrow.read.read import read_plan
+from icefloe.engines.arrow.read.plan_reader import read_plan
 from icefloe.engines.work import FinalLineage
 from icefloe.errors import InputError
 from icefloe.expr.value.expressions import parse_value

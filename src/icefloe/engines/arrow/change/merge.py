@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import bitmap_of
+from icefloe.deletes.bitmaps import add_positions, bitmap_of
 from icefloe.engines.arrow.change.key_index import Ints
 from icefloe.engines.arrow.change.merge_source import IndexedSource
-from icefloe.engines.arrow.read.row_positions import Chunk, add_positions, rows_at, rows_with_positions
-from icefloe.engines.arrow.write.write import write_batches
+from icefloe.engines.arrow.read.row_positions import Chunk, rows_at, rows_with_positions
+from icefloe.engines.arrow.write import write_batches
 from icefloe.engines.engine import MergedRows, MergeMatches
 from icefloe.engines.merge_plan import TARGET, Action, Clause, When, columns_read
 from icefloe.engines.work import PlannedFiles
@@ -161,7 +161,7 @@ class _Finder:
         positions, is_update = chunk.positions[rows], self._is_update[clauses]
         self._deleted += int((~is_update).sum())
         for file, part in chunk.by_file(rows):
-            add_positions(self._positions, file, positions[part])
+            add_positions(self._positions, file, bitmap_of(positions[part]))
             updated = np.flatnonzero(is_update[part]) + part.start
             if len(updated) > 0:
                 self._updates.setdefault(file, []).append(

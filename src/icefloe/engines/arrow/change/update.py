@@ -7,6 +7,7 @@ last change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import all_positions
-from icefloe.engines.arrow.read.read import FileTask
-from icefloe.engines.arrow.write.rewrite import rewrite_files, rewrite_schema, rows_to_rewrite
+from icefloe.deletes.deleted_rows import all_except
+from icefloe.engines.arrow.write import rewrite_files, rewrite_schema, rows_to_rewrite
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.value.expressions import Value, columns_of, evaluate_value
 from icefloe.expr.value.struct_fields import path_of
-from icefloe.formats.read.row_mask import FileDrops, Mask
+from icefloe.formats.read.file_read import FileRead, Mask
 from icefloe.model.arrow.conform import arrow_type, conform
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS
 from icefloe.model.schema.schema import Schema
@@ -36,14 +36,13 @@ def write_updated(
     touched = files.only(positions)
     schema = rewrite_schema(touched)
 
-    def updated(part: FileTask) -> Iterator[pa.RecordBatch]:
-        others = FileDrops(positions=all_positions(part.row_count) - positions[part.location])
-        for batch in rows_to_rewrite(touched, part, others):
+    def updated(part: FileRead) -> Iterator[pa.RecordBatch]:
+        for batch in rows_to_rewrite(touched, part, all_except(positions[part.location], part.row_count)):
             yield set_columns(batch, values, schema)
 
-    def all_rows(part: FileTask) -> Iterator[pa.RecordBatch]:
-        deletes = files.deleted_rows.of(part.location)
-        for batch in rows_to_rewrite(touched, part, deletes, row_positions=True):
+    def all_rows(part: FileRead) -> Iterator[pa.RecordBatch]:
+        with_positions = replace(part, schema=Schema(fields=(*schema.fields, POS)))
+        for batch in rows_to_rewrite(touched, with_positions, files.deleted_rows.of(part.location)):
             is_updated = is_in(np.asarray(batch.column(batch.num_columns - 1)), positions[part.location])
             yield _with_updates(batch.drop_columns([POS.name]), is_updated, values, schema)
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from icefloe.deletes.bitmaps import add_positions, bitmap_of
 from icefloe.engines.arrow.change.key_index import Ints, KeyIndex
-from icefloe.engines.arrow.read.row_positions import add_positions, rows_with_positions
+from icefloe.engines.arrow.read.row_positions import rows_with_positions
 from icefloe.engines.engine import UpsertMatches, UpsertSource
 from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError
@@ -81,7 +82,7 @@ def find_keys(files: PlannedFiles, source: UpsertSource) -> UpsertMatches:
             matching, source_rows = index.pairs(index.key_numbers(columns, chunk.rows.num_rows))
             matching_positions = chunk.positions[matching]
             for file, part in chunk.by_file(matching):
-                add_positions(positions, file, matching_positions[part])
+                add_positions(positions, file, bitmap_of(matching_positions[part]))
             replaced = chunk.rows.column(ROW_ID.name).take(pa.array(matching)).fill_null(next_row_id).to_numpy()
             np.minimum.at(row_ids, source_rows, replaced)  # a row that replaces several keeps the lowest id
     if (row_ids >= next_row_id).all():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,19 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import all_positions, bitmap_of, within
-from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.deletes.bitmaps import add_positions, all_positions, bitmap_of, within
+from icefloe.deletes.deleted_rows import DeletedRows, all_except
 from icefloe.engines.arrow.read.change_folding import IS_INSERT, Ints, fold, unfolded, without_copies
-from icefloe.engines.arrow.read.parallel_streams import in_order
-from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
+from icefloe.engines.arrow.read.plan_reader import read_in_parallel, whole_files
 from icefloe.engines.work import ChangeRequest
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
-from icefloe.formats.read.row_group_reader import merged
-from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.read.file_read import FileRead
+from icefloe.formats.read.reader import read_file
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS, ROW_ID
-from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.schema import Schema, merged_fields
 from icefloe.model.schema.types import Field
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, ChangePlan, ChangeStep
 from icefloe.scan.tasks import Plan
@@ -104,7 +102,7 @@ class _Reader:
 
     def _whole(self) -> Schema:
         """All columns of the table, by which rows are compared, and the others that are returned."""
-        return Schema(fields=merged(merged(self._plan.table_schema.fields, self._plan.schema.fields), self._identity))
+        return Schema(fields=merged_fields(self._plan.table_schema.fields, self._plan.schema.fields, self._identity))
 
     def _rows(self, step: ChangeStep, schema: Schema) -> Iterator[pa.Table]:
         """The deleted rows of a step, then the inserted ones; rows that were copied may be among both."""
@@ -137,62 +135,38 @@ def _read(io: FileIO, selection: _Selection, schema: Schema) -> Iterator[pa.Reco
         plan = plan.with_tasks(plan.tasks.filter(has_rows))
     deleted = plan.deleted_rows(io)
 
-    def rows(part: FileTask) -> Iterator[pa.RecordBatch]:
+    def rows(part: FileRead) -> Iterator[pa.RecordBatch]:
         if chosen is not None:
-            drops = FileDrops(positions=all_positions(part.row_count) - chosen[part.location])
+            deletes = all_except(chosen[part.location], part.row_count)
         else:
-            drops = _without(deleted.of(part.location), None if excluded is None else excluded.get(part.location))
-        return read_task(io, part, schema=schema, table_schema=plan.table_schema, drops=drops)
+            deletes = deleted.of(part.location).also(None if excluded is None else excluded.get(part.location))
+        return read_file(io, replace(part, deletes=deletes))
 
-    parts = (part for task in file_tasks(plan) for part in task.parts())
-    return in_order((partial(rows, part) for part in parts), threads=reading_threads(plan))
-
-
-def _without(drops: FileDrops, more: BitMap64 | None) -> FileDrops:
-    """Deleted rows, and further positions."""
-    if more is None:
-        return drops
-    return replace(drops, positions=more if drops.positions is None else drops.positions | more)
+    return read_in_parallel(plan, rows)
 
 
 def _changed_positions(io: FileIO, step: ChangeStep) -> tuple[Positions, Positions]:
     """The positions of rows that a step deleted in files that stay, and of rows that it restored, by file."""
     deleted: dict[str, BitMap64] = {}
     restored: dict[str, BitMap64] = {}
-    before, after = _DeadRows(io, step.before), _DeadRows(io, step.after)
-    for task in file_tasks(step.before):
-        was_dead, is_dead = before.of(task), after.of(task)
-        for found, positions in ((deleted, is_dead - was_dead), (restored, was_dead - is_dead)):
+    before, after = step.before.deleted_rows(io), step.after.deleted_rows(io)
+    for file in whole_files(replace(step.before, schema=Schema(fields=(POS,)))):
+        old, new = _deleted_positions(io, file, before), _deleted_positions(io, file, after)
+        for found, positions in ((deleted, new - old), (restored, old - new)):
             if len(positions) > 0:
-                found[task.location] = positions
+                found[file.location] = positions
     return deleted, restored
 
 
-class _DeadRows:
-    """The positions of the deleted rows of planned files; for equality deletes the compared columns are read."""
-
-    def __init__(self, io: FileIO, plan: Plan) -> None:
-        self._io = io
-        self._deleted: DeletedRows = plan.deleted_rows(io)
-        self._plan = plan
-
-    def of(self, task: FileTask) -> BitMap64:
-        """The positions of the deleted rows of one file."""
-        drops = self._deleted.of(task.location)
-        if len(drops.tests) == 0:
-            return BitMap64() if drops.positions is None else within(drops.positions, task.row_count)
-        live = BitMap64()
-        only_positions = Schema(fields=(POS,))
-        for batch in read_task(
-            self._io,
-            task,
-            schema=only_positions,
-            table_schema=self._plan.table_schema,
-            filter=ALWAYS_TRUE,
-            drops=drops,
-        ):
-            live |= bitmap_of(np.asarray(batch.column(POS.name), np.int64))
-        return all_positions(task.row_count) - live
+def _deleted_positions(io: FileIO, file: FileRead, deleted_rows: DeletedRows) -> BitMap64:
+    """The positions of the deleted rows of one file; for equality deletes the compared columns are read."""
+    deletes = deleted_rows.of(file.location)
+    if len(deletes.tests) == 0:
+        return BitMap64() if deletes.positions is None else within(deletes.positions, file.row_count)
+    live = BitMap64()
+    for batch in read_file(io, replace(file, filter=ALWAYS_TRUE, deletes=deletes)):
+        live |= bitmap_of(np.asarray(batch.column(POS.name), np.int64))
+    return all_positions(file.row_count) - live
 
 
 def _copied(io: FileIO, step: ChangeStep) -> tuple[Positions | None, Positions | None]:
@@ -220,15 +194,11 @@ class _LineageRows:
         schema = Schema(fields=(ROW_ID, LAST_UPDATED, POS))
         deleted = plan.deleted_rows(io)
 
-        def batches(task: FileTask) -> Iterator[tuple[str, pa.RecordBatch]]:
-            drops = deleted.of(task.location)
-            for batch in read_task(
-                io, task, schema=schema, table_schema=plan.table_schema, filter=ALWAYS_TRUE, drops=drops
-            ):
-                yield task.location, batch
+        def batches(part: FileRead) -> Iterator[tuple[str, pa.RecordBatch]]:
+            live = replace(part, filter=ALWAYS_TRUE, deletes=deleted.of(part.location))
+            return ((part.location, batch) for batch in read_file(io, live))
 
-        sources = (partial(batches, task) for task in file_tasks(plan))
-        found = list(in_order(sources, threads=reading_threads(plan)))
+        found = list(read_in_parallel(replace(plan, schema=schema), batches))
         self._files = [location for location, _ in found]
         rows = pa.Table.from_batches([batch for _, batch in found], arrow_schema(schema))
         self._owners: Ints = np.repeat(np.arange(len(found)), [batch.num_rows for _, batch in found])
@@ -243,7 +213,5 @@ class _LineageRows:
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
         positions: dict[str, BitMap64] = {}
         for part in np.split(rows, starts[1:]) if len(rows) > 0 else ():
-            location = self._files[int(self._owners[part[0]])]
-            found = bitmap_of(self._positions[part])
-            positions[location] = found if location not in positions else positions[location] | found
+            add_positions(positions, self._files[int(self._owners[part[0]])], bitmap_of(self._positions[part]))
         return positions

@@ -7,7 +7,7 @@ serialization; empty texts and binaries have no hash, as in Apache DataSketches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from icefloe.codecs.puffin.theta_sketch import SEED, Hashes, SketchBuilder, ThetaSketch
 from icefloe.codecs.value.bounds import encode_bounds
-from icefloe.engines.arrow.read.parallel_streams import in_order
-from icefloe.engines.arrow.read.read import FileTask, file_parts, read_task, reading_threads
+from icefloe.engines.arrow.read.plan_reader import read_in_parallel
 from icefloe.engines.work import ScanRequest
+from icefloe.formats.read.file_read import FileRead
+from icefloe.formats.read.reader import read_file
 from icefloe.model.schema.types import BINARY, STRING, Field, Type
 from icefloe.progress import Progress
 from icefloe.transforms.murmur3_128 import hash_halves
@@ -30,12 +31,11 @@ def distinct_sketches(
 ) -> dict[int, ThetaSketch]:
     """A sketch of each column of a scan, by field id; nulls are no values."""
     plan, io = scan.plan(), scan.io
-    deletes = plan.deleted_rows(io)
+    deleted = plan.deleted_rows(io)
 
-    def parts(task: FileTask) -> Iterator[tuple[int, dict[int, ThetaSketch]]]:
-        builders = {field.id: SketchBuilder() for field in columns.values()}
-        rows, drops = 0, deletes.of(task.location)
-        for batch in read_task(io, task, schema=plan.schema, table_schema=plan.table_schema, drops=drops):
+    def parts(part: FileRead) -> Iterator[tuple[int, dict[int, ThetaSketch]]]:
+        builders, rows = {field.id: SketchBuilder() for field in columns.values()}, 0
+        for batch in read_file(io, replace(part, deletes=deleted.of(part.location))):
             for path, field in columns.items():
                 builders[field.id].add(value_hashes(_values(batch, path), field.type))
             rows += batch.num_rows
@@ -43,7 +43,7 @@ def distinct_sketches(
 
     merged = {field.id: SketchBuilder() for field in columns.values()}
     done, total = 0, int(pc.sum(plan.tasks["record_count"], min_count=0).as_py())
-    for rows, sketches in in_order((partial(parts, task) for task in file_parts(plan)), threads=reading_threads(plan)):
+    for rows, sketches in read_in_parallel(plan, parts):
         for id_, sketch in sketches.items():
             merged[id_].add_sketch(sketch)
         done += rows

@@ -6,25 +6,22 @@ Files are read in parallel. Rows come in the order of the plan, and small files 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap64
 
-from icefloe.deletes.bitmaps import all_positions, bitmap_of
-from icefloe.engines.arrow.read.parallel_streams import in_order
-from icefloe.engines.arrow.read.read import FileTask, file_tasks, read_task, reading_threads
+from icefloe.deletes.deleted_rows import all_except
+from icefloe.engines.arrow.read.plan_reader import read_in_parallel
 from icefloe.engines.work import PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
-from icefloe.formats.read.row_mask import FileDrops
+from icefloe.formats.read.file_read import FileRead
+from icefloe.formats.read.reader import read_file
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.tasks import Plan
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 _FileBatch: TypeAlias = tuple[str, pa.RecordBatch]  # with the location of its file
@@ -52,21 +49,13 @@ class Chunk:
         return positions
 
 
-def add_positions(positions: dict[str, BitMap64], file: str, more: Ints) -> None:
-    """Add positions of rows of one file."""
-    known = positions.get(file)
-    positions[file] = bitmap_of(more) if known is None else known | bitmap_of(more)
-
-
 def rows_with_positions(files: PlannedFiles, schema: Schema, *, min_rows: int) -> Generator[Chunk, None, None]:
     """Live rows that match the plan's filter; ``schema`` has the columns to read, the position among them."""
 
-    def batches(part: FileTask) -> Iterator[_FileBatch]:
-        deletes, table_schema = files.deleted_rows.of(part.location), files.plan.table_schema
-        for batch in read_task(files.io, part, schema=schema, table_schema=table_schema, drops=deletes):
-            yield part.location, batch
+    def live(part: FileRead) -> FileRead:
+        return replace(part, deletes=files.deleted_rows.of(part.location))
 
-    return _chunks(files.plan, batches, schema, min_rows)
+    return _chunks(files, live, schema, min_rows)
 
 
 def rows_at(
@@ -74,21 +63,21 @@ def rows_at(
 ) -> Generator[Chunk, None, None]:
     """The rows at these positions of the planned files; ``schema`` has the columns to read, the position among them."""
 
-    def batches(part: FileTask) -> Iterator[_FileBatch]:
-        others = FileDrops(positions=all_positions(part.row_count) - positions[part.location])
-        for batch in read_task(files.io, part, schema=schema, filter=ALWAYS_TRUE, drops=others):
-            yield part.location, batch
+    def chosen(part: FileRead) -> FileRead:
+        return replace(part, filter=ALWAYS_TRUE, deletes=all_except(positions[part.location], part.row_count))
 
-    return _chunks(files.plan, batches, schema, min_rows)
+    return _chunks(files, chosen, schema, min_rows)
 
 
 def _chunks(
-    plan: Plan, batches: Callable[[FileTask], Iterator[_FileBatch]], schema: Schema, min_rows: int
+    files: PlannedFiles, rows_of: Callable[[FileRead], FileRead], schema: Schema, min_rows: int
 ) -> Generator[Chunk, None, None]:
-    parts = (part for task in file_tasks(plan) for part in task.parts())
+    def batches(part: FileRead) -> Iterator[_FileBatch]:
+        return ((part.location, batch) for batch in read_file(files.io, rows_of(part)))
+
     collected: list[_FileBatch] = []
     rows = 0
-    for item in in_order((partial(batches, part) for part in parts), threads=reading_threads()):
+    for item in read_in_parallel(replace(files.plan, schema=schema), batches):
         collected.append(item)
         rows += item[1].num_rows
         if rows >= min_rows:

@@ -42,10 +42,10 @@ from icefloe.engines.work import Condition, NewLayout, PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
 from icefloe.expr.text.spark_sql import to_sql
 from icefloe.expr.value.expressions import Value
-from icefloe.formats.read.row_group_reader import merged
 from icefloe.formats.write.sort_rows import usable
 from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import LAST_UPDATED, POS, ROW_ID, is_metadata_column
+from icefloe.model.schema.schema import merged_fields
 from icefloe.model.schema.types import Field
 from icefloe.scan.tasks import Plan
 
@@ -72,7 +72,7 @@ def tested_columns(condition: Condition, plan: Plan) -> tuple[Field, ...]:
     """The metadata columns that a condition tests, without the position, which all rows that are found have."""
     tested = () if plan.metadata_filter is None else plan.metadata_filter.columns.fields
     in_filter = tuple(field for field in tested if is_metadata_column(field.id))
-    return tuple(field for field in merged(in_filter, condition.metadata_columns) if field != POS)
+    return tuple(field for field in merged_fields(in_filter, condition.metadata_columns) if field != POS)
 
 
 def remaining_rows(spark: SparkSession, files: PlannedFiles, deleted: Positions) -> tuple[DataFrame, tuple[Field, ...]]:
@@ -115,7 +115,7 @@ def update_rows(
     if files.plan.files == 0:
         return UpdatedRows(positions={}, entries=empty())
     has_ids = len(files.lineage) > 0
-    inherited = merged((ROW_ID,) if has_ids else (), tested_columns(condition, files.plan))
+    inherited = merged_fields((ROW_ID,) if has_ids else (), tested_columns(condition, files.plan))
     rows = rows_with_positions(spark, planned_source(spark, files, schema, inherited))
     matching = rows.frame.where(F.expr(sql_of(condition, files.plan)))
     new = [columns.get(field.name, F.col(quoted(field.name))).alias(field.name) for field in schema.fields]

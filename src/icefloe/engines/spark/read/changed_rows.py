@@ -43,9 +43,9 @@ from icefloe.engines.spark.write.conform import VALUE, failure, quoted
 from icefloe.engines.work import ChangeRequest, PlannedFiles, repeated_key
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.expr.text.spark_sql import to_sql
-from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.schema.metadata_columns import FILE, POS, ROW_ID
+from icefloe.model.schema.schema import merged_fields
 from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.pairing import UpdatePairs
 from icefloe.scan.changes.plan import (
@@ -83,7 +83,7 @@ class _Reader:
         self._plan = request.plan()
         by_row_id = request.pairs is not None and len(request.pairs.keys) == 0
         returned = tuple(field for field in self._plan.schema.fields if field.id not in self._plan.table_schema.by_id)
-        self._inherited: tuple[Field, ...] = merged(returned, (ROW_ID,) if by_row_id else ())
+        self._inherited: tuple[Field, ...] = merged_fields(returned, (ROW_ID,) if by_row_id else ())
 
     def frame(self) -> DataFrame:
         """The changes of all steps."""
@@ -170,7 +170,7 @@ class _Reader:
         """The rows of files with equality deletes that are live in the first plan only."""
         if live.files == 0:
             return
-        rows = self._live_rows(live, merged(self._inherited, _PLACE))
+        rows = self._live_rows(live, merged_fields(self._inherited, _PLACE))
         still = self._live_rows(other, _PLACE).select(*(field.name for field in _PLACE))
         changed = rows.join(still, [field.name for field in _PLACE], "left_anti")
         wanted = (*self._plan.table_schema.fields, *self._inherited)

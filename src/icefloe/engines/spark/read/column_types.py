@@ -29,9 +29,8 @@ from icefloe.expr.filter.nodes import (
     disjunction,
     fold,
 )
-from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.schema.json_values import value_from_json
-from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.schema import Schema, merged_fields
 from icefloe.model.schema.types import (
     BINARY,
     LONG,
@@ -212,7 +211,7 @@ def columns_to_read(
     are left out.
     """
     tested = {field.id: field for field in filter_columns(filter_, schema).fields}
-    needed = {field.id: merged((field,), (tested.get(field.id, field),))[0] for field in wanted}
+    needed = {field.id: merged_fields((field,), (tested.get(field.id, field),))[0] for field in wanted}
     columns = Schema(fields=tuple(needed.get(field.id, field) for field in schema.fields), schema_id=schema.schema_id)
     return readable_columns(columns, needed=frozenset({*needed, *tested}), reads_nanoseconds=reads_nanoseconds)
 

@@ -40,13 +40,12 @@ from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.text.spark_sql import to_sql
 from icefloe.formats.parquet.stats import PARQUET
-from icefloe.formats.read.row_group_reader import merged
 from icefloe.model.entries import ContentType
 from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.properties import FILE_FORMAT
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey, summary_number
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
-from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.schema import Schema, merged_fields
 from icefloe.model.schema.types import Field
 from icefloe.scan.metadata_filter import split_filter
 from icefloe.scan.plan import all_deletes, known_fields, partition_fields, selected
@@ -96,7 +95,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     condition = bind(scan.filter, testable)
     read = columns_to_read(schema, wanted, condition, reads_nanoseconds=scan.truncates_nanoseconds)
     tested = tuple(field for field in testable.fields if field.id not in schema.by_id)
-    inherited = merged(tuple(field for field in wanted if field.id not in schema.by_id), tested)
+    inherited = merged_fields(tuple(field for field in wanted if field.id not in schema.by_id), tested)
     on_table, _ = split_filter(scan.filter, schema)
     bound = bind(on_table, schema)
     root, footers = read_root(store, scan.snapshot), Footers.in_storage(store.io)

@@ -1,16 +1,16 @@
-"""Files that Spark's Parquet reader cannot read, read by this library inside of Spark's tasks.
+"""Reads files that Spark's Parquet reader cannot read, inside of Spark's tasks.
 
 These are ORC and Avro files, Parquet files without field ids, files that lack an identity-partition column, and files
 with equality deletes that a join cannot apply. The driver lists groups of files: a row per group, with planned files
 and their deletes as Arrow streams. Tasks read the files of their groups as the Arrow engine does and apply the deletes.
-Spark does not see into Python: its filters prune these files only where SQL passes them on, and all columns of the
-DataFrame are read.
+Spark pushes neither filters nor projections through Python: its filters prune these files only if SQL passes them on,
+and all columns of the DataFrame are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,12 @@ from icefloe.engines.spark.failures import marking
 from icefloe.engines.spark.storage import TaskStorage
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.expr.filter.nodes import Bound
-from icefloe.formats.read.inherited_columns import Lineage
+from icefloe.formats.read.batches import repeated
+from icefloe.formats.read.file_read import FileRead
 from icefloe.formats.read.reader import read_file
-from icefloe.formats.read.row_mask import FileDrops
+from icefloe.model.schema.metadata_columns import POS
 from icefloe.model.schema.schema import Schema
-from icefloe.scan.partition_values import identity_columns, identity_values
+from icefloe.scan.file_reads import file_reads
 from icefloe.scan.tasks import Plan
 
 FILES, DELETES = "_icefloe_files", "_icefloe_deletes"
@@ -120,39 +121,20 @@ class TaskReader:
     def _rows(self, tasks: pa.Table, deletes: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
         io, plan = self.storage.open(), self.plan
         deleted_rows = DeletedRows(io, tasks, deletes, fields=plan.fields, mapping=plan.mapping, origin=plan.origin)
-        values = self._identity_values(tasks)
-        for row, task in enumerate(tasks.to_pylist()):
-            for batch in read_file(
-                io,
-                task["location"],
-                file_format=task["file_format"],
-                schema=self.columns,
-                filter=self.filter,
-                table_schema=plan.table_schema,
-                drops=_drops(deleted_rows, task),
-                constants={id_: column[row] for id_, column in values.items() if column[row] is not None},
-                lineage=Lineage(
-                    first_row_id=task["first_row_id"],
-                    sequence_number=task["sequence_number"],
-                    spec_id=task["partition_spec_id"],
-                ),
-                mapping=plan.file_mapping,
-                row_positions=self.positions,
-                alone=False,
-            ):
+        read = FileRead(
+            location="",
+            schema=Schema(fields=(*self.columns.fields, POS)) if self.positions else self.columns,
+            filter=self.filter,
+            table_schema=plan.table_schema,
+            mapping=plan.file_mapping,
+            use_threads=False,
+        )
+        for row, file in enumerate(file_reads(tasks, read, plan.specs)):
+            more = tasks[_ALSO_DELETED][row].as_py()
+            positions = None if more is None else BitMap64.deserialize(more)
+            file_deletes = deleted_rows.of(file.location).also(positions)
+            for batch in read_file(io, replace(file, deletes=file_deletes)):
                 yield self._completed(batch, tasks.slice(row, 1), target)
-
-    def _identity_values(self, tasks: pa.Table) -> dict[int, list[pa.Scalar | None]]:
-        """The partition values of each file by column; none where the partition has no value of the column."""
-        by_id, plan = self.plan.table_schema.by_id, self.plan
-        values: dict[int, list[pa.Scalar | None]] = {}
-        for id_ in identity_columns(plan.specs):
-            if id_ in by_id:
-                column = identity_values(tasks, plan.specs, by_id[id_])
-                values[id_] = [
-                    column.values[row] if known else None for row, known in enumerate(column.known.to_pylist())
-                ]
-        return values
 
     def _completed(self, batch: pa.RecordBatch, task: pa.Table, target: pa.Schema) -> pa.RecordBatch:
         """The rows of one file with its constants, in the types of Spark."""
@@ -160,22 +142,9 @@ class TaskReader:
         for field in list(target)[len(arrays) :]:
             known = field.name in task.column_names
             value = task[field.name][0] if known else pa.scalar(None, field.type)
-            arrays.append(_repeated(value, batch.num_rows))
+            arrays.append(repeated(value, batch.num_rows))
         columns = [_for_spark(array, field.type) for array, field in zip(arrays, target, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=target)
-
-
-def _drops(deleted_rows: DeletedRows, task: Mapping[str, object]) -> FileDrops:
-    """The deleted rows of a file, those that the driver adds included."""
-    drops, more = deleted_rows.of(str(task["location"])), task[_ALSO_DELETED]
-    if not isinstance(more, bytes):
-        return drops
-    also = BitMap64.deserialize(more)
-    return FileDrops(positions=also if drops.positions is None else drops.positions | also, tests=drops.tests)
-
-
-def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
-    return pa.array([value.as_py()], value.type).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def _for_spark(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -38,14 +38,14 @@ from icefloe.engines.spark.write.task_files import (
 )
 from icefloe.engines.spark.write.transform_columns import partition_folders
 from icefloe.errors import InputError, UnsupportedError
-from icefloe.formats.parquet.options import parquet_options
 from icefloe.formats.parquet.stats import PARQUET
+from icefloe.formats.parquet.writer import parquet_options
 from icefloe.formats.write.entries import WrittenFile, entries_of
 from icefloe.formats.write.layout import layout
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields, split
 from icefloe.formats.write.sort_rows import ordered_ids, usable
-from icefloe.formats.write.split_by_partition import write_files
+from icefloe.formats.write.write_files import write_files
 from icefloe.io.file_io import FileInfo, FileIO
 from icefloe.model.metadata.properties import (
     FANOUT,

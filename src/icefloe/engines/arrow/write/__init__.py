@@ -1,1 +1,0 @@
-"""Data files written in this process."""
