@@ -46,8 +46,7 @@ from icefloe.io.contained import contain
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.io.storage_locations import scheme_family
-from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes
-from icefloe.maintenance.relocate.summaries import with_new_sizes
+from icefloe.maintenance.relocate.delete_files import PUFFIN, moved_deletes, with_new_sizes
 from icefloe.maintenance.relocate.target import check_unused
 from icefloe.model.columns import one_array
 from icefloe.model.entries import total

@@ -20,7 +20,6 @@ from icefloe.engines.engine import Engine
 from icefloe.engines.file_sets import list_files
 from icefloe.errors import IcefloeError
 from icefloe.limits import MIB
-from icefloe.maintenance.verify.delete_files import check_delete_files
 from icefloe.maintenance.verify.findings import Finding, Rule, finding, guarded, problem_of
 from icefloe.maintenance.verify.leaves import check_hidden, check_leaf
 from icefloe.maintenance.verify.row_checks import RowChecks
@@ -28,6 +27,7 @@ from icefloe.maintenance.verify.snapshot_checks import (
     View,
     check_carried,
     check_changes,
+    check_delete_files,
     check_files,
     check_root,
     check_summary,

@@ -1,6 +1,6 @@
-"""Checks of a snapshot as a whole: the rows of its root, all its live files, and how they came from its parent.
+"""Checks of a snapshot as a whole: the rows of its root, its live files and deletes, how they came from its parent.
 
-(spec: Snapshots, Manifests; V4 proposal)
+(spec: Snapshots, Manifests, Position Delete Files, Equality Delete Files; V4 proposal)
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.maintenance.verify.findings import Finding, Rule, Severity, broken, finding
+from icefloe.codecs.manifest.context import ManifestContext
+from icefloe.deletes.delete_index import DeleteOutcome, attach_deletes
+from icefloe.errors import IcefloeError
+from icefloe.maintenance.verify.findings import Finding, Rule, Severity, broken, finding, problem_of
 from icefloe.model.columns import one_array
 from icefloe.model.counts import Counts
 from icefloe.model.entries import (
@@ -23,14 +26,16 @@ from icefloe.model.entries import (
     Status,
     choose,
     column_key,
+    count,
     known_measures,
     live,
     of_type,
     partition_key,
     stat,
     stat_keys,
+    total,
 )
-from icefloe.model.location_columns import respelled
+from icefloe.model.location_columns import index_of, respelled
 from icefloe.model.metadata.snapshots import Operation, Snapshot, SummaryKey
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.partition.transform_names import IDENTITY
@@ -259,10 +264,10 @@ def check_summary(view: View, changes: pa.Table | None) -> Iterator[Finding]:
         expected |= _counts(changes)
     for message in _operation(view.snapshot, expected):
         yield finding(rule=Rule.SUMMARY, location=view.where, message=message)
-    for key, count in expected.items():
+    for key, number in expected.items():
         recorded = view.snapshot.summary.get(key)
-        if recorded is not None and recorded != str(count):
-            message = f"snapshot {view.snapshot.snapshot_id}: {key} is {recorded}, the tree says {count}"
+        if recorded is not None and recorded != str(number):
+            message = f"snapshot {view.snapshot.snapshot_id}: {key} is {recorded}, the tree says {number}"
             yield finding(rule=Rule.SUMMARY, location=view.where, message=message)
 
 
@@ -284,13 +289,13 @@ def _totals(view: View) -> dict[str, int]:
     sizes = pc.coalesce(view.files["dv_size_in_bytes"], view.files["file_size_in_bytes"])
     totals = (
         data.num_rows,
-        _sum(data["record_count"]),
+        total(data, "record_count"),
         deletes.num_rows,
-        _sum(positions["record_count"]),
-        _sum(values["record_count"]),
-        _sum(sizes),
+        total(positions, "record_count"),
+        total(values, "record_count"),
+        int(pc.sum(sizes, min_count=0).as_py()),
     )
-    return {str(key): count for key, count in zip(_TOTALS, totals, strict=True)}
+    return {str(key): number for key, number in zip(_TOTALS, totals, strict=True)}
 
 
 def _counts(changes: pa.Table) -> dict[str, int]:
@@ -303,16 +308,11 @@ def _counts(changes: pa.Table) -> dict[str, int]:
         (SummaryKey.ADDED_DELETE_FILES, pc.and_(added, pc.invert(data))),
         (SummaryKey.REMOVED_DELETE_FILES, pc.and_(pc.invert(added), pc.invert(data))),
     ):
-        counts[str(key)] = _sum(mask)
-    counts[str(SummaryKey.ADDED_RECORDS)] = _sum(changes.filter(pc.and_(added, data))["record_count"])
+        counts[str(key)] = count(mask)
+    counts[str(SummaryKey.ADDED_RECORDS)] = total(changes.filter(pc.and_(added, data)), "record_count")
     gone = changes.filter(pc.and_(pc.invert(added), data))
-    counts[str(SummaryKey.DELETED_RECORDS)] = _sum(gone["record_count"])
+    counts[str(SummaryKey.DELETED_RECORDS)] = total(gone, "record_count")
     return counts
-
-
-def _sum(column: pa.ChunkedArray) -> int:
-    total = pc.sum(column).as_py()
-    return 0 if total is None else int(total)
 
 
 def check_changes(view: View, parent: View | None, changes: pa.Table) -> Iterator[Finding]:
@@ -349,3 +349,51 @@ def check_carried(view: View, parent: View | None) -> Iterator[Finding]:
     for name, differs in names.items():
         message = f"{name} is not what it was in snapshot {parent.snapshot.snapshot_id}"
         yield from broken(Rule.CARRIED, view.where, differs, message, view.files["ordinal"])
+
+
+def check_delete_files(view: View, metadata: TableMetadata, context: ManifestContext) -> Iterator[Finding]:
+    """Position delete files fit the data files that they name, and every delete file applies to some data file."""
+    deletes = view.of(*DELETES)
+    files = deletes.filter(pc.is_null(deletes["dv_offset"]))
+    if files.num_rows == 0:
+        return
+    data = view.of(ContentType.DATA)
+    positions = files.filter(pc.equal(files["content_type"], int(ContentType.POSITION_DELETES)))
+    yield from _new_positions(view, positions, metadata)
+    yield from _targets(view, positions, data, metadata)
+    try:
+        outcomes = attach_deletes(data, deletes, context).outcomes
+    except IcefloeError as error:
+        problem_of(error)
+        return  # the rules of deletion vectors report it
+    dangling = pc.and_(pc.is_null(deletes["dv_offset"]), pc.equal(outcomes, int(DeleteOutcome.NO_FILE)))
+    dangling_files = choose(deletes, dangling)
+    if dangling_files.num_rows > 0:
+        message = f"{dangling_files.num_rows} delete files apply to no live data file, such as "
+        message += str(dangling_files["location"][0])
+        yield finding(rule=Rule.DANGLING_DELETES, location=view.where, message=message)
+
+
+def _new_positions(view: View, files: pa.Table, metadata: TableMetadata) -> Iterator[Finding]:
+    """A snapshot with row ids is one of version 3 or later, which adds deletion vectors only."""
+    if not metadata.rules.deletion_vectors or files.num_rows == 0:
+        return
+    makers = [metadata.snapshots.find(id_) for id_ in pc.unique(files["snapshot_id"]).to_pylist() if id_ is not None]
+    later = [maker.snapshot_id for maker in makers if maker is not None and maker.first_row_id is not None]
+    wrong = pc.is_in(files["snapshot_id"], value_set=pa.array(later, pa.int64()))
+    message = "a position delete file was added where only deletion vectors are allowed"
+    yield from broken(Rule.POSITION_DELETES, view.where, wrong, message, files["ordinal"])
+
+
+def _targets(view: View, files: pa.Table, data: pa.Table, metadata: TableMetadata) -> Iterator[Finding]:
+    named = files.filter(pc.is_valid(files["referenced_file"]))
+    if named.num_rows == 0:
+        return
+    place = index_of(named["referenced_file"], data["location"], metadata.location)
+    target = data.take(one_array(place))
+    rule, where = Rule.POSITION_DELETES, view.where
+    for wrong, message in (
+        (pc.not_equal(named["partition_spec_id"], target["partition_spec_id"]), "has another spec than its data file"),
+        *partition_differences(named, target, place, metadata),
+    ):
+        yield from broken(rule, where, wrong, f"{message}, so it does not apply", named["ordinal"])
