@@ -128,7 +128,9 @@ def composed(steps: Sequence[FileChanges]) -> FileChanges:
     gone = _step_of(added["location"], touched.filter(touched[_IS_REMOVED]), "location", "max")
     revectored = _step_of(added["referenced_file"], touched, "location", "max")
     unused = _step_of(added["location"], delete_files, "location", "max")
-    is_gone = _is_before(added, pc.if_else(is_data, gone, pc.if_else(is_vector, revectored, unused)))
+    is_gone = pc.fill_null(
+        pc.less(added[_STEP], pc.if_else(is_data, gone, pc.if_else(is_vector, revectored, unused))), False
+    )
     is_own_file = _is_after(touched, _step_of(touched["location"], added.filter(is_data), "location", "min"))
     older = touched.filter(pc.invert(is_own_file))
     vectors = added.filter(is_vector)
@@ -178,10 +180,6 @@ def _step_of(names: pa.ChunkedArray, rows: pa.Table, column: str, which: Literal
         return pa.chunked_array([pa.nulls(len(names), pa.int64())])
     places = pc.index_in(names, value_set=found[column].combine_chunks()).combine_chunks()
     return pa.chunked_array([found[f"{_STEP}_{which}"].combine_chunks().take(places)])
-
-
-def _is_before(rows: pa.Table, steps: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.less(rows[_STEP], steps), False)
 
 
 def _is_after(rows: pa.Table, steps: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from icefloe.commit.base import Base
 from icefloe.commit.table_location import read_metadata
 from icefloe.errors import IcefloeError, NoSuchSnapshot
-from icefloe.inspect.node import short_name
+from icefloe.inspect.node import rows_text, short_name
 from icefloe.model.columns import one_array
 from icefloe.model.entries import DELETES, ContentType, Status, choose, concat, of_status, of_type, partition_key, total
 from icefloe.model.location_columns import index_of, is_among
@@ -263,7 +263,8 @@ def _named(snapshot_id: int | None) -> str:
 def _file_lines(files: pa.Table, sign: str) -> list[str]:
     names = ["location", "record_count", "file_size_in_bytes"]
     return [
-        f"{sign} {short_name(row['location'])} | {_rows(row['record_count'])}, {size_text(row['file_size_in_bytes'])}"
+        f"{sign} {short_name(row['location'])} | {rows_text(row['record_count'])},"
+        f" {size_text(row['file_size_in_bytes'])}"
         for row in files.select(names).slice(0, _SHOWN).to_pylist()
     ]
 
@@ -273,10 +274,6 @@ def _delete_lines(files: pa.Table) -> list[str]:
         f"~ {short_name(row['location'])} | {row['rows_deleted']:+,} rows deleted"
         for row in files.slice(0, _SHOWN).to_pylist()
     ]
-
-
-def _rows(count: int | None) -> str:
-    return "unknown number of rows" if count is None else plural(count, "row")
 
 
 def _plain(value: object) -> object:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
 
-from icefloe.model.text.figures import Figures
+from icefloe.model.text.figures import Figures, plural
 
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INNER_SUFFIXES = re.compile(r"(?:\.[\w-]+)+(?=\.(?:parquet|avro|orc|puffin)$)")
@@ -83,3 +83,8 @@ def listing(numbers: Iterable[int], most: int = 5) -> str:
     """
     few = [str(number) for number in islice(numbers, most + 1)]
     return ", ".join(few if len(few) <= most else [*few[:most], "…"])
+
+
+def rows_text(count: int | None) -> str:
+    """A number of rows, which the entry of a file may not state."""
+    return "unknown number of rows" if count is None else plural(count, "row")

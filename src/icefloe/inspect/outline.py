@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 
 from icefloe.codecs.json.table_metadata import decode_metadata
 from icefloe.codecs.manifest.context import manifest_context
-from icefloe.inspect.node import Node, listing, range_text, short_name
+from icefloe.inspect.node import Node, listing, range_text, rows_text, short_name
 from icefloe.io.file_io import FileIO
 from icefloe.io.select import file_io
 from icefloe.limits import DEFAULT
@@ -135,7 +135,7 @@ class _Outline:
         kind = ContentType(row["content_type"])
         facts = [
             SHORT_NOUNS.get(kind, NOUNS[kind]),
-            *self._status(row),
+            *([Status(row["status"]).name] if self.metadata.rules.root_holds_files else []),
             *self._partition(row),
             _live_text(leaf, dead),
             size_text(row["file_size_in_bytes"]),
@@ -144,10 +144,6 @@ class _Outline:
         children = () if removed else (*self._vectors(leaf.location), *self._files(leaf, dead))
         name = short_name(leaf.location)
         return Node(kind="manifest", name=name, facts=tuple(facts), removed=removed, children=children)
-
-    def _status(self, row: Row) -> list[str]:
-        """The status of a root row; manifest lists do not have it."""
-        return [Status(row["status"]).name] if self.metadata.rules.root_holds_files else []
 
     def _files(self, leaf: Leaf, dead: BitMap64) -> list[Node]:
         rows = read_leaf(self.store, leaf)
@@ -182,9 +178,9 @@ class _Outline:
         is_data, hidden = kind is ContentType.DATA, row.get(HIDDEN) is True
         facts = [SHORT_NOUNS.get(kind, NOUNS[kind]), "hidden" if hidden else Status(row["status"]).name]
         if row["referenced_file"] is None:
-            facts += [*self._partition(row), _rows_text(row["record_count"])]
+            facts += [*self._partition(row), rows_text(row["record_count"])]
         else:  # it has the partition of its data file
-            facts.append(f"{_rows_text(row['record_count'])} of {short_name(row['referenced_file'])}")
+            facts.append(f"{rows_text(row['record_count'])} of {short_name(row['referenced_file'])}")
         size = row["file_size_in_bytes"] if row["dv_offset"] is None else row["dv_size_in_bytes"]
         return Node(
             kind="file" if is_data else "vector",
@@ -236,10 +232,6 @@ def _rest(rows: pa.Table) -> Node:
     else:
         inside = plural(pc.sum(rows["record_count"]).as_py() or 0, "row")
     return Node(kind="more", name=f"… {plural(rows.num_rows, f'more {NOUNS[kind]}')}", facts=(inside, total))
-
-
-def _rows_text(count: int | None) -> str:
-    return "unknown number of rows" if count is None else plural(count, "row")
 
 
 def _live_text(leaf: Leaf, dead: BitMap64) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Literal, TypeAlias
 
 from icefloe.codecs.json.name_mapping import decode_mapping, encode_mapping
@@ -23,7 +22,6 @@ from icefloe.formats.importing.stated_partitions import HIVE, StatedByFile, hive
 from icefloe.formats.write.entries import entries_of
 from icefloe.formats.write.metrics import metrics_modes
 from icefloe.formats.write.partition_values import partition_fields
-from icefloe.io.file_io import FileIO
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY, mapping_of
@@ -56,7 +54,11 @@ def _add_files(target: Target, paths: list[str], partition: Partition, file_form
         mapping=mapping,
         known=known_names(metadata.schemas, mapping),
     )
-    look = partial(_look, io, expected, partition, file_format)
+
+    def look(location: str) -> Imported | None:
+        stated = _values(partition, location)
+        return imported(io, location, expected, file_format=file_format, stated_values=stated)
+
     with ThreadPoolExecutor(THREADS, thread_name_prefix="icefloe-import") as pool:
         with_rows = [file for file in pool.map(look, locations) if file is not None]
     if len(with_rows) == 0:
@@ -71,12 +73,6 @@ def _add_files(target: Target, paths: list[str], partition: Partition, file_form
         first_mapping = SetFirstNameMapping(mapping=text)
     update = AddFiles(added=added, schema_id=metadata.current_schema_id, mapping=text, branch=target.branch)
     return Prepared(operation=Operation.APPEND, update=update, table_change=first_mapping)
-
-
-def _look(
-    io: FileIO, target: ImportTarget, partition: Partition, file_format: str | None, location: str
-) -> Imported | None:
-    return imported(io, location, target, file_format=file_format, stated_values=_values(partition, location))
 
 
 def _values(partition: Partition, location: str) -> Mapping[str, object] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from icefloe.catalogs.catalog import Pointers
 from icefloe.catalogs.file_versions import METADATA
 from icefloe.catalogs.folders import FolderPointer, MetadataFile
 from icefloe.codecs.json.relative_locations import folder_around
@@ -12,7 +13,6 @@ from icefloe.commit.table_location import is_inside
 from icefloe.env import SYSTEM, Env
 from icefloe.errors import InputError
 from icefloe.io.contained import ALLOWED_ROOTS, contain
-from icefloe.io.file_io import FileIO
 from icefloe.io.local import file_location
 from icefloe.io.select import file_io
 from icefloe.maintenance.moved_tables import load_at_location
@@ -54,17 +54,15 @@ def open_table(
     around = folder_around(place) if by_file else place.rstrip("/")
     known = around if table_location is None else file_location(table_location)
     settings = {name: value for name, value in (properties or {}).items() if name == ALLOWED_ROOTS}
-    pointer = MetadataFile(place) if by_file else FolderPointer(_confined(io, place, settings), place)
+    if by_file:
+        pointer: Pointers = MetadataFile(place)
+    else:  # links among the versions must not lead out of the allowed roots
+        pointer = FolderPointer(contain(io, place, settings) if len(settings) > 0 else io, place)
     table = TablePointer(pointer, (_name(place, by_file=by_file),), io, settings=settings, location=known)
     base = load_at_location(table)  # reports a broken table now, not at its first use
     if known is None and len(settings) > 0:
         _check_allowed(base.metadata.location, place, settings[ALLOWED_ROOTS])
     return Table(table, env)
-
-
-def _confined(io: FileIO, folder: str, settings: Mapping[str, str]) -> FileIO:
-    """The storage of the versions in a folder: links among them must not lead out of the allowed roots."""
-    return contain(io, folder, settings) if ALLOWED_ROOTS in settings else io
 
 
 def _check_allowed(location: str, place: str, roots: str) -> None:

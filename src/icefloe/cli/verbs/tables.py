@@ -13,7 +13,6 @@ from icefloe.lazy import LazyModule
 
 if TYPE_CHECKING:
     import icefloe
-    from icefloe.model.schema.types import Field
     from icefloe.model.text import partition_text
 else:  # they load pyarrow, which "icefloe --help" does not need
     partition_text = LazyModule("icefloe.model.text.partition_text")
@@ -76,7 +75,9 @@ def described(table: icefloe.Table) -> dict[str, Any]:
         "metadata": table.metadata_location,
         "uuid": str(metadata.table_uuid),
         "format_version": table.format_version,
-        "columns": [_column(field) for field in table.schema.fields],
+        "columns": [
+            f"{field.name} {field.type}{' not null' if field.required else ''}" for field in table.schema.fields
+        ],
         "partitioned_by": [
             partition_text.term_text(field.transform, field.source_ids, table.schema) for field in table.spec.fields
         ],
@@ -94,10 +95,6 @@ def described(table: icefloe.Table) -> dict[str, Any]:
 
 def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
-
-
-def _column(field: Field) -> str:
-    return f"{field.name} {field.type}{' not null' if field.required else ''}"
 
 
 def schema(

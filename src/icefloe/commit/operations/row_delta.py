@@ -37,7 +37,7 @@ class RowDelta(PlannedOperation):
         conflicts = ConflictCheck(draft, work, self.branch, self.read)
         conflicts.check_files_live(_referenced_files(self.changes))
         conflicts.check_no_new_vectors(_files_with_vectors(self.changes, draft.metadata))
-        if _adds_rows(self.changes.added):
+        if pc.any(of_type(self.changes.added, ContentType.DATA)).as_py() is True:
             conflicts.check_no_new_deletes(self.filter)
         else:
             conflicts.check_no_updates(self.filter)
@@ -58,10 +58,6 @@ def _check_no_position_files(added: pa.Table, metadata: TableMetadata) -> None:
             f" by position delete files such as {files[0]}; read the table again and repeat the operation",
             files=files[:20],
         )
-
-
-def _adds_rows(added: pa.Table) -> bool:
-    return pc.any(of_type(added, ContentType.DATA)).as_py() is True
 
 
 def _files_with_vectors(changes: FileChanges, metadata: TableMetadata) -> pa.ChunkedArray:

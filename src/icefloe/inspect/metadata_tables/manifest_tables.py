@@ -170,7 +170,9 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
         return rows[column].combine_chunks() if column in rows.column_names else pa.nulls(length, arrow)
 
     lower, upper = (measure(name, arrow_type(type_)) for name in BOUNDS)
-    null, nan = (_contains(measure(flag, pa.bool_()), measure(count, pa.int64())) for flag, count in _FLAGS)
+    null, nan = (  # as recorded, else by the count
+        pc.coalesce(measure(flag, pa.bool_()), pc.greater(measure(count, pa.int64()), 0)) for flag, count in _FLAGS
+    )
     is_known = pc.or_(null.is_valid(), lower.is_valid())
     transform = transform_of(field)
     arrays = [
@@ -182,11 +184,6 @@ def _summary(base: Base, rows: pa.Table, field: PartitionField) -> pa.Array:
 
 
 _FLAGS = ((Measure.HAS_NULL, Measure.NULLS), (Measure.HAS_NAN, Measure.NANS))
-
-
-def _contains(flag: pa.Array, count: pa.Array) -> pa.Array:
-    """Whether some value is null, or NaN: as recorded, else by the count."""
-    return pc.coalesce(flag, pc.greater(count, 0))
 
 
 MANIFEST_TABLES = {

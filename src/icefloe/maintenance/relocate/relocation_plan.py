@@ -119,7 +119,8 @@ def plan_relocation(
 ) -> RelocatePlan:
     """Plan a relocation on the newest state of a table; nothing is changed."""
     base = table.load()
-    _check_options(snapshots, outside)
+    if snapshots not in ("all", "current") or outside not in ("refuse", "keep"):
+        raise InputError(f"snapshots={snapshots!r}, outside={outside!r}: give 'all' or 'current', 'refuse' or 'keep'")
     new = checked_target(table, base, new_location, switch=switch)
     kept = base if snapshots == "all" else replace(base, metadata=_heads(base.metadata))
     _check_known(table, kept.metadata)
@@ -157,11 +158,6 @@ def plan_relocation(
         outside=tuple(elsewhere["location"].to_pylist()),
         _work=work,
     )
-
-
-def _check_options(snapshots: KeptSnapshots, outside: Outside) -> None:
-    if snapshots not in ("all", "current") or outside not in ("refuse", "keep"):
-        raise InputError(f"snapshots={snapshots!r}, outside={outside!r}: give 'all' or 'current', 'refuse' or 'keep'")
 
 
 def _heads(metadata: TableMetadata) -> TableMetadata:
