@@ -40,7 +40,7 @@ def is_on_spark(page: Path) -> bool:
     return any("SparkSession" in block["code"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", (page for page in pages(REPO) if is_on_spark(page)), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in pages(REPO) if is_on_spark(page)], ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run_on_spark(
     page: Path,
     spark: SparkSession,  # noqa: F811

@@ -57,7 +57,7 @@ def table(spark: SparkSession, demo: icefloe.Catalog) -> icefloe.Table:
     return t
 
 
-@pytest.mark.parametrize("page", map(thorough, sorted(PAGES.glob("*.sql"))), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*map(thorough, sorted(PAGES.glob("*.sql")))], ids=lambda page: page.stem)
 def test_the_statements_of_a_page_have_their_results(spark: SparkSession, demo: icefloe.Catalog, page: Path) -> None:
     check_page(spark, page)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -29,6 +30,7 @@ from hypothesis import settings
 CHOICE = os.environ.get("ICEFLOE_TESTS", "")
 SHARE = os.environ.get("ICEFLOE_SHARE", "0/1")  # of the thorough run: "1/2" is the second of two parts
 SLOW_FOLDERS = frozenset({"e2e", "fuzz", "property", "spark", "spark_sql", "version_4"})
+SLOW_PATHS = frozenset(Path(__file__).parents[1] / name for name in SLOW_FOLDERS)
 SERVERS = frozenset({"spark", "s3", "postgres_server"})
 # Arguments whose value is a format version, or a tuple that begins with one.
 VERSION_NAMES = ("version", "format_version", "table", "people")
@@ -172,7 +174,7 @@ def tier_of(item: pytest.Item, usual: frozenset[str]) -> Tier:
     if version_of(item) not in (None, *usual_versions(item)) and name_of(item) in usual:
         return Tier.THOROUGH
     marked = any(item.get_closest_marker(name) is not None for name in ("slow", "spark"))
-    slow = marked or item.path.parent.name in SLOW_FOLDERS
+    slow = marked or item.path.parent in SLOW_PATHS
     return Tier.TEST if slow or uses(item, *SERVERS) else Tier.FAST
 
 

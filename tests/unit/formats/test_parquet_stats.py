@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
@@ -251,6 +251,7 @@ texts = st.text(st.sampled_from("a\x7f\u07ff\ud7ff\ue000\uffff\U0010ffff"), min_
 
 
 @given(texts)
+@example("\U0010ffff" * 17)
 def test_cut_text_is_a_bound_of_the_whole_text(text: str) -> None:
     raw = text.encode()
     lower, upper = truncate_text_down(raw), truncate_text_up(raw)

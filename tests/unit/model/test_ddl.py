@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as spark
 
@@ -205,14 +205,18 @@ def test_a_schema_that_the_format_version_cannot_have_is_refused_by_name():
         as_schema("_file string")
 
 
+PARTS = ["a ", "b: ", "`a b` ", "int", "decimal(9, 2)", "array<", "map<int, ", "struct<", ">", ", ", " not null", "--"]
+
+
 @settings(max_examples=examples(150))
-@given(st.text("abint <>(),:`'-;9", max_size=25))
+@given(st.text("abint <>(),:`'-;9", max_size=25) | st.lists(st.sampled_from(PARTS), max_size=9).map("".join))
+@example("a int, b array<int>")
 def test_any_text_is_a_schema_or_an_input_error(text):
     try:
         parsed = parse_ddl(text)
     except InputError:
         return
-    assert len(parsed.fields) > 0
+    assert parse_ddl(format_ddl(parsed)) == parsed
 
 
 SPARK = spark.StructType(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
@@ -114,6 +114,7 @@ bases = st.sampled_from(["s3://b", "s3://bb", "file:///f", "s3a://b"])
 
 
 @given(bases, segments, segments)
+@example("s3://b", ["a"], ["b", "", "ab"])
 def test_what_is_put_into_a_plain_folder_is_in_it_unless_it_climbs(base, around, inner):
     root = "/".join([base, *around])
     location = "/".join([root, *inner])

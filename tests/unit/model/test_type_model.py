@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icefloe.errors import FormatError
@@ -79,7 +79,14 @@ def test_a_misspelled_type_is_a_format_error(text):
         parse_type(text)
 
 
-@given(st.text("abcdefgimnoprstuy_()[], :0123456789", max_size=20))
+WORDS = ["decimal", "fixed", "geometry", "geography", "int", "timestamp_ns", "(", ")", "[", "]", ",", " ", "9", "2"]
+
+
+@given(
+    st.text("abcdefgimnoprstuy_()[], :0123456789", max_size=20)
+    | st.lists(st.sampled_from(WORDS), max_size=7).map("".join)
+)
+@example("decimal( 9,2 )")
 def test_any_text_is_a_type_or_a_format_error(text):
     try:
         parsed = parse_type(text)
