@@ -1,7 +1,7 @@
 """Connections to a catalog database: one per thread and process, opened on first use.
 
-Every connection commits each statement by itself. A connection must not cross a fork, so a child process that finds its
-parent's engine sets it aside, neither using nor closing it, and opens its own.
+Every connection commits each statement by itself. A connection must not cross a fork, so a child process keeps its
+parent's engine without using or closing it, and opens its own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Connections:
         return connection
 
     def discard(self) -> None:
-        """Close this thread's connection, which ends whatever it had begun; the next ``get`` opens a new one."""
+        """Close this thread's connection, which rolls back its transaction; the next ``get`` opens a new one."""
         local = self._of_this_process().local
         connection: Connection | None = getattr(local, "connection", None)
         if connection is not None:

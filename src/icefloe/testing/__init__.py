@@ -1,1 +1,1 @@
-"""Tools for testing icefloe and what is built on it: counting and faulty storage, and suites for implementations."""
+"""Test tools: counting and faulty storage, a scheduler of threads, suites for catalogs and storage."""

@@ -1,4 +1,4 @@
-"""The checks of ``Table.verify`` as a list of faults, for tests that compare it with none."""
+"""The checks of ``Table.verify`` as a list of faults, which tests expect to be empty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from icefloe.tree.store import ManifestStore
 def check_table(
     table: Table | Base | tuple[ManifestStore, TableMetadata], *, data: bool = True, rows: bool = False
 ) -> list[Finding]:
-    """Everything that is wrong with a table, or with metadata and the manifests that it names; nothing if it is sound.
+    """All faults of a table, or of metadata and the manifests that it names; empty if there are none.
 
     All snapshots are checked. Without ``data`` only metadata files are looked for in storage, not data files and their
     deletes. With ``rows`` the rows of data files are compared with their entries. Findings that are only reports are

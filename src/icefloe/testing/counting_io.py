@@ -1,4 +1,4 @@
-"""A FileIO that keeps a record of what was asked of it, for tests about what a commit or a scan reads and writes."""
+"""A FileIO that records its calls, for tests of what a commit or a scan reads and writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from icefloe.io.file_io import FileInfo, FileIO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One file of one call: the verb, the location, and the bytes asked for, read or written."""
+    """One file of one call: the method, the location, and the bytes requested, read or written."""
 
     verb: str
     location: str
@@ -43,11 +43,11 @@ class CountingFileIO:
         self.calls.clear()
 
     def count(self, *verbs: str) -> int:
-        """How many files these verbs were called for."""
+        """How many files these methods were called for."""
         return sum(call.verb in verbs for call in self.calls)
 
     def volume(self, *verbs: str) -> int:
-        """How many bytes these verbs read or wrote."""
+        """How many bytes these methods read or wrote."""
         return sum(call.size for call in self.calls if call.verb in verbs)
 
     def read(self, location: str, limit: int | None = None) -> bytes:
@@ -110,7 +110,7 @@ class CountingFileIO:
             self._record("delete", location)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        """The files under a folder; recorded when it is asked for."""
+        """The files under a folder; recorded at the call."""
         self._record("list", prefix)
         return self.inner.list(prefix)
 

@@ -1,8 +1,8 @@
-"""Storage and catalog of a process that is struck at one call: by an error, an interrupt, or its death.
+"""Storage and catalog of a process that fails at one call: with an error, an interrupt, or its end.
 
-Tests run an operation with a strike at call 1, 2, 3 ... until a run meets none (``Fuse.hit`` stays None), so that every
-call is tried. A process that has died does nothing any more: each later call dies too, so what its handlers would
-clean up stays as it was. ``power_cut`` then truncates the files that were not synced.
+Tests run an operation with a failure at call 1, 2, 3 ... until a run has none (``Fuse.hit`` stays None), so that every
+call is tried. After its end a process does nothing: each later call ends it again, so its handlers clean up nothing.
+``power_cut`` then truncates the files that were not synced.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Died(BaseException):
 
 
 class Kind(StrEnum):
-    """What the caller gets instead of an answer."""
+    """What the caller gets instead of a result."""
 
     ERROR = "error"
     MISSING = "missing"  # NoSuchFile, from a read
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """What happens at the ``at``-th call (from 1) of those verbs ``among`` which it can happen to."""
+    """A failure at the ``at``-th call (from 1) of the methods ``among`` which it can occur."""
 
     at: int
     kind: Kind
@@ -58,7 +58,7 @@ class Strike:
 
     @property
     def verbs(self) -> frozenset[str]:
-        """The verbs that it can happen to; a swap or put that raises an error has proved that nothing moved."""
+        """The methods at which it can occur; a swap or put that raises an error certainly changed nothing."""
         possible = {Effect.NONE: VERBS, Effect.HALF: TORN, Effect.ALL: CHANGES}[self.effect]
         match self.kind:
             case Kind.MISSING:
@@ -73,7 +73,7 @@ class Strike:
 
 
 class Fuse:
-    """Counts the calls of one process and strikes once; shared by its storage and its catalog.
+    """Counts the calls of one process and fails once; shared by its storage and its catalog.
 
     >>> from icefloe.io.memory import MemoryFileIO
     >>> fuse = Fuse(Strike(at=2, kind=Kind.ERROR))
@@ -94,7 +94,7 @@ class Fuse:
         self._lock = threading.Lock()
 
     def call(self, verb: str, where: str, effect: Callable[[], _T], *, half: Callable[[], object] | None = None) -> _T:
-        """Do a call of the process, or strike."""
+        """Run a call of the process, or fail."""
         strike = self._turn(verb)
         if strike is None:
             return effect()
@@ -131,7 +131,7 @@ class Fuse:
 
 
 class CrashPointers:
-    """The pointers of a catalog, as a process that may be struck sees them."""
+    """The pointers of a catalog, for a process that may fail."""
 
     def __init__(self, inner: Pointers, fuse: Fuse) -> None:
         self.inner = inner
@@ -143,7 +143,7 @@ class CrashPointers:
         return self.fuse.call("load", _name(identifier), lambda: self.inner.load(identifier))
 
     def swap(self, identifier: NameLike, expected: str, new: str) -> Swap:
-        """Move the pointer; an unknown outcome is an answer, not an error."""
+        """Move the pointer; an unknown outcome is a result, not an error."""
         self.swaps.append((expected, new))
         try:
             return self.fuse.call("swap", _name(identifier), lambda: self.inner.swap(identifier, expected, new))
@@ -156,7 +156,7 @@ class CrashPointers:
 
 
 class CrashFileIO(InterceptedFileIO):
-    """Storage as a process that may be struck sees it; what Arrow reads and writes is counted too.
+    """Storage for a process that may fail; reads and writes of Arrow are counted too.
 
     Arrow's inputs are counted when they are opened (``input``), its outputs when they are closed (``output``).
     """

@@ -27,7 +27,7 @@ EXIT_CODE = 86  # exit code of a process that its fault ended, for the parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault at the ``at``-th counted call (from 1) of the verbs."""
+    """A fault at the ``at``-th counted call (from 1) of the methods."""
 
     at: int
     effect: Effect = Effect.NONE
@@ -37,7 +37,7 @@ class Fault:
 
 
 class FaultyFileIO(InterceptedFileIO):
-    """Passes calls on until the fault's turn comes; afterwards it passes them on again.
+    """Forwards all calls except the one at which the fault occurs.
 
     >>> from icefloe.io.memory import MemoryFileIO
     >>> io = FaultyFileIO(MemoryFileIO(), Fault(at=2))
@@ -63,7 +63,7 @@ class FaultyFileIO(InterceptedFileIO):
         raise self._failure(fault, verb, location)
 
     def _turn(self, verb: str) -> Fault | None:
-        """Count the call: the fault, if this is its turn."""
+        """Count the call; returns the fault if it occurs at this call."""
         fault = self.fault
         if fault is None or verb not in fault.verbs:
             return None

@@ -14,14 +14,14 @@ Locations = list[str]
 
 
 class Effect(StrEnum):
-    """How much of a failed call happened all the same."""
+    """How much of a failed call was done before the failure."""
 
     NONE = "none"
     HALF = "half"
     ALL = "all"
 
     def happen(self, call: Callable[[], object], half: Callable[[], object] | None) -> None:
-        """Run as much of the call; a call without halves has none."""
+        """Run this much of the call; a call that has no half does nothing halfway."""
         if self is Effect.ALL:
             call()
         if self is Effect.HALF and half is not None:
@@ -29,7 +29,7 @@ class Effect(StrEnum):
 
 
 class InterceptedFileIO(ABC):
-    """Passes calls on to ``inner`` through ``_call``, with what half of a call would do."""
+    """Forwards calls to ``inner`` through ``_call``, with a function that does half of the call."""
 
     def __init__(self, inner: FileIO) -> None:
         self.inner = inner

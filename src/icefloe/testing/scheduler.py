@@ -25,7 +25,7 @@ Choices = tuple[int, ...]  # numbers of the threads that ran, in order
 class Step:
     """What a thread does next: whether it only reads, and what it touches.
 
-    A name that ends in a slash stands for all names that begin with it, and so "" for everything.
+    A name that ends in a slash represents all names that begin with it; "" represents all names.
 
     >>> Step(on="t/a").meets(Step(on="t/b")), Step(on="t/a").meets(Step(reads=True, on="t/"))
     (False, True)
@@ -227,7 +227,7 @@ def _mark_races(places: Sequence[Place]) -> None:
 
 
 class _Order:
-    """Which steps of a run must come before others, whatever the order of the steps that do not meet."""
+    """Which steps of a run must come before others, in every order of the steps that do not meet."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self.races: list[list[int]] = []  # for each step, those of other threads that it could have come before

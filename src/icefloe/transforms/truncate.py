@@ -136,7 +136,7 @@ class Truncate(Transform):
     def _integer_bounds(self, lowest: Any, highest: Any, source: Type) -> tuple[Any, Any]:
         """Bounds of integers. For values near the lowest of the type, some writers overflow to its other end.
 
-        So the highest interval, and whatever is no multiple of the width, may hold the lowest numbers.
+        So the highest interval, and results that are no multiples of the width, may contain the lowest numbers.
         """
         known = pc.less_equal(highest, -_lowest_number(source) - self.width)
         for column in (lowest, highest):

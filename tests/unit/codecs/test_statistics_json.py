@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icefloe.codecs.json.input import Reading, convert_extensible
-from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.json.relative_locations import TableLocations
 from icefloe.codecs.json.statistics_files import (
     EncryptionKeyRecord,
     PartitionStatisticsRecord,
@@ -20,7 +20,7 @@ from icefloe.codecs.json.statistics_files import (
 from icefloe.errors import FormatError
 from icefloe.model.metadata.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
-ABSOLUTE = Places(None)
+ABSOLUTE = TableLocations(None)
 BLOB = {
     "type": "apache-datasketches-theta-v1",
     "snapshot-id": 7,
@@ -40,9 +40,9 @@ PARTITIONS = {"snapshot-id": 7, "statistics-path": "s3://b/p.parquet", "file-siz
 KEY = {"key-id": "k", "encrypted-key-metadata": "a2V5", "encrypted-by-id": "m", "properties": {"a": "b"}}
 
 
-def statistics(value: object, places: Places = ABSOLUTE) -> StatisticsFile:
+def statistics(value: object, locations: TableLocations = ABSOLUTE) -> StatisticsFile:
     record, extras = convert_extensible(value, StatisticsRecord, "at")
-    return statistics_from_record(record, "at", Reading(extras=extras), places)
+    return statistics_from_record(record, "at", Reading(extras=extras), locations)
 
 
 def partitions(value: object) -> PartitionStatisticsFile:
@@ -88,11 +88,11 @@ def test_anything_else_is_no_snapshot_id(given):
 
 def test_locations_are_relative_where_the_version_has_it_so():
     relative = {**STATISTICS, "statistics-path": "metadata/s.puffin"}
-    places = Places("s3://b/t")
+    locations = TableLocations("s3://b/t")
 
-    file = statistics(relative, places)
+    file = statistics(relative, locations)
 
     assert file.statistics_path == "s3://b/t/metadata/s.puffin"
-    assert statistics_to_json(file, places) == relative
+    assert statistics_to_json(file, locations) == relative
     assert statistics_to_json(file, ABSOLUTE)["statistics-path"] == "s3://b/t/metadata/s.puffin"
     assert statistics(relative).statistics_path == "metadata/s.puffin"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from icefloe.errors import InputError
 from icefloe.expr.filter.bind import bind, bind_pushed, push_not
-from icefloe.expr.filter.literal_conversion import After, Exact, Gap, JsonNumber, JsonText, NotANumber, place
+from icefloe.expr.filter.literal_conversion import After, Exact, Gap, JsonNumber, JsonText, NotANumber, position_of
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -158,7 +158,7 @@ numbers = (
 
 @given(literal=numbers, type_=st.sampled_from([INT, LONG, FLOAT, DOUBLE, Decimal(9, 2), Decimal(38, 0)]))
 def test_a_number_is_a_value_or_lies_between_two_neighbours(literal: Any, type_: Any) -> None:
-    placed = place(literal, type_)
+    placed = position_of(literal, type_)
     if isinstance(literal, decimal.Decimal) and type_ in (FLOAT, DOUBLE) and math.isfinite(float(literal)):
         literal = float(literal)  # what a tenth means among numbers none of which is a tenth
     match placed:
@@ -288,9 +288,9 @@ def test_a_deep_alternating_tree_binds() -> None:
 
 
 def test_days_after_the_last_one_of_python_still_match() -> None:
-    assert place(dt.datetime(9999, 12, 31, 1), DATE) == After(dt.date(9999, 12, 31))
+    assert position_of(dt.datetime(9999, 12, 31, 1), DATE) == After(dt.date(9999, 12, 31))
     with pytest.raises(ValueError, match="offset"):
-        place(dt.datetime(2024, 1, 1), TIMESTAMPTZ)
+        position_of(dt.datetime(2024, 1, 1), TIMESTAMPTZ)
 
 
 NS = Schema(fields=(Field(1, "n", TIMESTAMP_NS), Field(2, "y", TIMESTAMPTZ_NS)))
@@ -339,8 +339,8 @@ class Precise(dt.datetime):
 
 def test_nanoseconds_of_a_datetime_that_counts_them_are_kept() -> None:
     moment = Precise(1970, 1, 1, 0, 0, 1)
-    assert place(moment, TIMESTAMP_NS) == Exact(SECOND + 7)
-    assert place(moment, TIMESTAMP) == After(dt.datetime(1970, 1, 1, 0, 0, 1))
+    assert position_of(moment, TIMESTAMP_NS) == Exact(SECOND + 7)
+    assert position_of(moment, TIMESTAMP) == After(dt.datetime(1970, 1, 1, 0, 0, 1))
 
 
 SHAPES = Schema(
@@ -374,18 +374,18 @@ def test_a_column_of_unknown_type_is_null_in_every_row() -> None:
 
 
 def test_strings_from_json_are_read_as_the_column_needs_them() -> None:
-    assert place(JsonText("14.205"), Decimal(9, 2)) == Gap(decimal.Decimal("14.20"), decimal.Decimal("14.21"))
-    assert place(JsonText("-Infinity"), DOUBLE) == Exact(-math.inf)
-    assert place(JsonText("NaN"), DOUBLE) == NotANumber()
-    assert place(JsonText("1f"), BINARY) == Exact(b"\x1f")
-    assert place(JsonText("1f"), STRING) == Exact("1f")
-    assert place(JsonText("2024-03-01T12:00:00"), DATE) == Gap(dt.date(2024, 3, 1), dt.date(2024, 3, 2))
-    assert place(JsonNumber(0.1), FLOAT) == Exact(float32(0.1))
-    assert place(JsonNumber(1e300), FLOAT) == Gap(float(np.finfo(np.float32).max), math.inf)
-    assert place(JsonNumber(0.1), DOUBLE) == Exact(0.1)
+    assert position_of(JsonText("14.205"), Decimal(9, 2)) == Gap(decimal.Decimal("14.20"), decimal.Decimal("14.21"))
+    assert position_of(JsonText("-Infinity"), DOUBLE) == Exact(-math.inf)
+    assert position_of(JsonText("NaN"), DOUBLE) == NotANumber()
+    assert position_of(JsonText("1f"), BINARY) == Exact(b"\x1f")
+    assert position_of(JsonText("1f"), STRING) == Exact("1f")
+    assert position_of(JsonText("2024-03-01T12:00:00"), DATE) == Gap(dt.date(2024, 3, 1), dt.date(2024, 3, 2))
+    assert position_of(JsonNumber(0.1), FLOAT) == Exact(float32(0.1))
+    assert position_of(JsonNumber(1e300), FLOAT) == Gap(float(np.finfo(np.float32).max), math.inf)
+    assert position_of(JsonNumber(0.1), DOUBLE) == Exact(0.1)
     for text, type_ in (("x", INT), ("1f2", BINARY), ("1f", Fixed(2)), ("x", DATE), ("true", BOOLEAN)):
         with pytest.raises(ValueError):
-            place(JsonText(text), type_)
+            position_of(JsonText(text), type_)
 
 
 @pytest.mark.parametrize(

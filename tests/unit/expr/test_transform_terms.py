@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from icefloe.errors import InputError, UnsupportedError
 from icefloe.expr.filter.batch_filter import evaluate_rows, to_arrow
 from icefloe.expr.filter.bind import bind, push_not
-from icefloe.expr.filter.literal_conversion import After, Exact, Gap, place_transformed
+from icefloe.expr.filter.literal_conversion import After, Exact, Gap, position_among_results
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -257,7 +257,7 @@ def test_transforms_of_shapes_and_unknown_columns_are_refused() -> None:
     width=st.integers(1, 50),
 )
 def test_a_literal_lies_between_neighbouring_multiples(literal: Any, width: int) -> None:
-    match place_transformed(literal, Truncate(width), INT, INT):
+    match position_among_results(literal, Truncate(width), INT, INT):
         case Exact(value):
             assert value == literal
             assert literal % width == 0
@@ -416,4 +416,4 @@ def test_what_spark_cannot_compute_is_refused() -> None:
             sql(text, wide)
     assert sql("n IS NULL", wide) == "`n` IS NULL"
     assert isinstance(bind(parse_filter("years(n) = 1"), wide), BoundPredicate)
-    assert place_transformed("abc", Truncate(2), STRING, STRING) == After("ab")
+    assert position_among_results("abc", Truncate(2), STRING, STRING) == After("ab")

@@ -14,18 +14,18 @@ _FOLDER = "/metadata/"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class TableLocations:
     """Converts the locations of one table in both directions; without a base no location is relative.
 
-    >>> Places("s3://b/t").absolute("metadata/a.parquet"), Places(None).absolute("metadata/a.avro")
+    >>> TableLocations("s3://b/t").absolute("metadata/a.parquet"), TableLocations(None).absolute("metadata/a.avro")
     ('s3://b/t/metadata/a.parquet', 'metadata/a.avro')
     """
 
     base: str | None
 
     @classmethod
-    def of(cls, location: str, rules: VersionRules) -> Places:
-        """The places of a table at this location, by the rules of its version."""
+    def of(cls, location: str, rules: VersionRules) -> TableLocations:
+        """The converter for a table at this location, by the rules of its version."""
         return cls(location if rules.relative_locations else None)
 
     def absolute(self, stored: str) -> str:
@@ -42,7 +42,7 @@ def _relativized(location: str, base: str) -> str:
     return relativize(location, base)
 
 
-def table_place(stated: str | None, rules: VersionRules, *, where: str, at: str | None = None) -> str:
+def table_location_of(stated: str | None, rules: VersionRules, *, where: str, at: str | None = None) -> str:
     """The location of a metadata file's table: ``at`` if known, else as stated, else the folder above ``metadata``.
 
     Before V4, metadata has absolute locations, so a table can only be at the stated location.

@@ -35,7 +35,7 @@ from icefloe.codecs.json.input import (
     with_unknown,
 )
 from icefloe.codecs.json.record_shapes import entry_path
-from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.json.relative_locations import TableLocations
 from icefloe.errors import FormatError
 from icefloe.model.metadata.snapshots import MAIN, Ref, Snapshot, SnapshotLog, Snapshots, SummaryKey
 from icefloe.model.metadata.version_rules import SNAPSHOT_FIELDS, VERSIONS, VersionRules, fields, is_manifest_list
@@ -142,13 +142,13 @@ class LazySnapshots:
         path = f"snapshots[{index}]"
         try:
             record, extras = decode_extensible(_SNAPSHOT, self.stored[index], path)
-            return _snapshot(record, path, Places.of(self.location, self.rules), extras.get(path, ()))
+            return _snapshot(record, path, TableLocations.of(self.location, self.rules), extras.get(path, ()))
         except FormatError as error:
             raise in_file(error, self.where) from error
 
 
-def _snapshot(record: _SnapshotRecord, path: str, places: Places, unknown: Unknown) -> Snapshot:
-    root = _root(record, path, places)
+def _snapshot(record: _SnapshotRecord, path: str, locations: TableLocations, unknown: Unknown) -> Snapshot:
+    root = _root(record, path, locations)
     return Snapshot(
         snapshot_id=record.snapshot_id,
         parent_id=record.parent_snapshot_id,
@@ -172,9 +172,9 @@ def _summary(record: _SnapshotRecord) -> dict[str, str]:
     return record.summary if record.root_manifest is None else with_zeros(record.summary)
 
 
-def _root(record: _SnapshotRecord, path: str, places: Places) -> str | None:
+def _root(record: _SnapshotRecord, path: str, locations: TableLocations) -> str | None:
     """The location of the root; version 1 allows a list of manifests instead."""
-    roots = [places.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
+    roots = [locations.absolute(root) for root in (record.root_manifest, record.manifest_list) if root is not None]
     if len(roots) == 2 and roots[0] != roots[1]:
         raise FormatError(f"{path}: root-manifest and manifest-list differ: {roots[0]} and {roots[1]}", field=path)
     if len(roots) == 0 and record.manifests is None:
@@ -223,7 +223,7 @@ def snapshot_to_json(
 
     ``mirrored`` names a root manifest under ``manifest-list`` too, for programs that look for nothing else.
     """
-    root = _root_to_json(snapshot, Places.of(location, rules), rules, mirrored=mirrored)
+    root = _root_to_json(snapshot, TableLocations.of(location, rules), rules, mirrored=mirrored)
     summary = without_zeros(snapshot.summary) if "root-manifest" in root else dict(snapshot.summary)
     written = {
         "snapshot-id": snapshot.snapshot_id,
@@ -241,11 +241,13 @@ def snapshot_to_json(
     return with_unknown({**own, **root}, snapshot.extra)
 
 
-def _root_to_json(snapshot: Snapshot, places: Places, rules: VersionRules, *, mirrored: bool) -> dict[str, Any]:
+def _root_to_json(
+    snapshot: Snapshot, locations: TableLocations, rules: VersionRules, *, mirrored: bool
+) -> dict[str, Any]:
     """The root of a snapshot under its key; snapshots from before an upgrade keep theirs."""
     if snapshot.root is None:
         return {"manifests": list(snapshot.manifests)}
-    root = places.stored(snapshot.root)
+    root = locations.stored(snapshot.root)
     if is_manifest_list(snapshot.root, rules.version):
         return {"manifest-list": root}
     return {"root-manifest": root, "manifest-list": root} if mirrored else {"root-manifest": root}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from icefloe.codecs.json.input import Count, Extensible, Int, Long, Reading, with_unknown
-from icefloe.codecs.json.relative_locations import Places
+from icefloe.codecs.json.relative_locations import TableLocations
 from icefloe.errors import FormatError
 from icefloe.model.metadata.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
@@ -63,12 +63,14 @@ def _snapshot_id(value: int | str, path: str) -> int:
     return int(value)
 
 
-def statistics_from_record(record: StatisticsRecord, path: str, reading: Reading, places: Places) -> StatisticsFile:
+def statistics_from_record(
+    record: StatisticsRecord, path: str, reading: Reading, locations: TableLocations
+) -> StatisticsFile:
     """The statistics file of a decoded record."""
     blobs = enumerate(record.blob_metadata)
     return StatisticsFile(
         snapshot_id=_snapshot_id(record.snapshot_id, path),
-        statistics_path=places.absolute(record.statistics_path),
+        statistics_path=locations.absolute(record.statistics_path),
         file_size_in_bytes=record.file_size_in_bytes,
         file_footer_size_in_bytes=record.file_footer_size_in_bytes,
         blob_metadata=tuple(_blob(blob, f"{path}.blob-metadata[{index}]", reading) for index, blob in blobs),
@@ -88,11 +90,11 @@ def _blob(record: BlobRecord, path: str, reading: Reading) -> BlobMetadata:
     )
 
 
-def statistics_to_json(file: StatisticsFile, places: Places) -> dict[str, Any]:
+def statistics_to_json(file: StatisticsFile, locations: TableLocations) -> dict[str, Any]:
     """A statistics file as a JSON object."""
     written: dict[str, Any] = {
         "snapshot-id": file.snapshot_id,
-        "statistics-path": places.stored(file.statistics_path),
+        "statistics-path": locations.stored(file.statistics_path),
         "file-size-in-bytes": file.file_size_in_bytes,
         "file-footer-size-in-bytes": file.file_footer_size_in_bytes,
     }
@@ -114,22 +116,22 @@ def _blob_to_json(blob: BlobMetadata) -> dict[str, Any]:
 
 
 def partition_statistics_from_record(
-    record: PartitionStatisticsRecord, path: str, reading: Reading, places: Places
+    record: PartitionStatisticsRecord, path: str, reading: Reading, locations: TableLocations
 ) -> PartitionStatisticsFile:
     """The partition statistics file of a decoded record."""
     return PartitionStatisticsFile(
         snapshot_id=_snapshot_id(record.snapshot_id, path),
-        statistics_path=places.absolute(record.statistics_path),
+        statistics_path=locations.absolute(record.statistics_path),
         file_size_in_bytes=record.file_size_in_bytes,
         extra=reading.unknown(path),
     )
 
 
-def partition_statistics_to_json(file: PartitionStatisticsFile, places: Places) -> dict[str, Any]:
+def partition_statistics_to_json(file: PartitionStatisticsFile, locations: TableLocations) -> dict[str, Any]:
     """A partition statistics file as a JSON object."""
     written = {
         "snapshot-id": file.snapshot_id,
-        "statistics-path": places.stored(file.statistics_path),
+        "statistics-path": locations.stored(file.statistics_path),
         "file-size-in-bytes": file.file_size_in_bytes,
     }
     return with_unknown(written, file.extra)

@@ -43,7 +43,7 @@ from icefloe.codecs.json.partition_spec import (
     spec_to_json,
 )
 from icefloe.codecs.json.record_shapes import ANY
-from icefloe.codecs.json.relative_locations import Places, table_place
+from icefloe.codecs.json.relative_locations import TableLocations, table_location_of
 from icefloe.codecs.json.schema import SchemaRecord, schema_from_record, schema_to_json
 from icefloe.codecs.json.snapshots import (
     LazySnapshots,
@@ -164,7 +164,7 @@ def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMet
         raise missing("", *absent)
     reading = Reading(extras=extras, limits=limits, version=version.version)
     positions = snapshot_positions(data)
-    location = table_place(document.location, version, where=where, at=at)
+    location = table_location_of(document.location, version, where=where, at=at)
     metadata = _metadata(document, version, reading, positions, where, location)
     check_metadata(metadata, positions)
     return metadata if at is None else replace(metadata, states_location=False)
@@ -173,7 +173,7 @@ def _decode(data: bytes, where: str, limits: Limits, at: str | None) -> TableMet
 def _metadata(
     d: _Document, version: VersionRules, reading: Reading, positions: Mapping[int, int], where: str, location: str
 ) -> TableMetadata:
-    places = Places.of(location, version)
+    locations = TableLocations.of(location, version)
     expressions = tuple(_each(d.expressions, "expressions", expression_from_record, reading))
     schemas = tuple(_schemas(d, reading))
     specs = with_distinct_ids(_specs(d, expressions, schemas, reading))
@@ -205,11 +205,11 @@ def _metadata(
             mirrored=_or(d.properties, {}).get(MIRROR_MANIFEST_LIST.name, "").lower() == "true",
         ),
         snapshot_log=_or(d.snapshot_log, ()),
-        metadata_log=_absolute(_or(d.metadata_log, ()), places),
+        metadata_log=_absolute(_or(d.metadata_log, ()), locations),
         refs=refs_from_records(_or(d.refs, {}), current, reading),
-        statistics=tuple(_each(d.statistics, "statistics", statistics_from_record, reading, places)),
+        statistics=tuple(_each(d.statistics, "statistics", statistics_from_record, reading, locations)),
         partition_statistics=tuple(
-            _each(d.partition_statistics, "partition-statistics", partition_statistics_from_record, reading, places)
+            _each(d.partition_statistics, "partition-statistics", partition_statistics_from_record, reading, locations)
         ),
         encryption_keys=tuple(_each(d.encryption_keys, "encryption-keys", encryption_key_from_record, reading)),
         next_row_id=_or(d.next_row_id, 0),
@@ -280,10 +280,10 @@ def _sort_orders(d: _Document, reading: Reading) -> Iterator[SortOrder]:
         yield from _each(d.sort_orders, "sort-orders", sort_order_from_record, reading)
 
 
-def _absolute(log: tuple[MetadataLogEntry, ...], places: Places) -> tuple[MetadataLogEntry, ...]:
-    if places.base is None:
+def _absolute(log: tuple[MetadataLogEntry, ...], locations: TableLocations) -> tuple[MetadataLogEntry, ...]:
+    if locations.base is None:
         return log
-    return tuple(msgspec.structs.replace(e, metadata_file=places.absolute(e.metadata_file)) for e in log)
+    return tuple(msgspec.structs.replace(e, metadata_file=locations.absolute(e.metadata_file)) for e in log)
 
 
 def encode_metadata(metadata: TableMetadata, *, compression: str = "none") -> bytes:
@@ -333,14 +333,14 @@ def _stored_current(m: TableMetadata) -> object:
 
 
 def _stored_log(m: TableMetadata) -> list[MetadataLogEntry]:
-    places = _places(m)
-    if places.base is None:
+    locations = _locations(m)
+    if locations.base is None:
         return list(m.metadata_log)
-    return [msgspec.structs.replace(e, metadata_file=places.stored(e.metadata_file)) for e in m.metadata_log]
+    return [msgspec.structs.replace(e, metadata_file=locations.stored(e.metadata_file)) for e in m.metadata_log]
 
 
-def _places(m: TableMetadata) -> Places:
-    return Places.of(m.location, m.rules)
+def _locations(m: TableMetadata) -> TableLocations:
+    return TableLocations.of(m.location, m.rules)
 
 
 # The value of each key of the field table; None omits an optional key.
@@ -368,8 +368,8 @@ WRITERS: Mapping[str, Callable[[TableMetadata], Any]] = {
     "sort-orders": lambda m: [sort_order_to_json(order) for order in m.sort_orders],
     "default-sort-order-id": lambda m: m.default_sort_order_id,
     "refs": lambda m: refs_to_json(m.refs, m.current_snapshot_id, m.rules),
-    "statistics": lambda m: [statistics_to_json(file, _places(m)) for file in m.statistics],
-    "partition-statistics": lambda m: [partition_statistics_to_json(s, _places(m)) for s in m.partition_statistics],
+    "statistics": lambda m: [statistics_to_json(file, _locations(m)) for file in m.statistics],
+    "partition-statistics": lambda m: [partition_statistics_to_json(s, _locations(m)) for s in m.partition_statistics],
     "next-row-id": lambda m: m.next_row_id,
     "encryption-keys": lambda m: [encryption_key_to_json(key) for key in m.encryption_keys] or None,
     "expressions": lambda m: [expression_to_json(expression) for expression in m.expressions],

@@ -95,21 +95,21 @@ def deletion_vector_blob(data: bytes, *, referenced_file: str, cardinality: int)
 def encode_puffin(blobs: Sequence[Blob], created_by: str | None) -> tuple[bytes, tuple[BlobLocation, ...]]:
     """A file of blobs, and the location of each blob in it.
 
-    >>> data, places = encode_puffin([Blob(type="note", data=b"hello")], created_by="doc")
-    >>> data[places[0].offset : places[0].offset + places[0].length]
+    >>> data, locations = encode_puffin([Blob(type="note", data=b"hello")], created_by="doc")
+    >>> data[locations[0].offset : locations[0].offset + locations[0].length]
     b'hello'
     """
     stored = [_compress(blob.data, blob.compression_codec) for blob in blobs]
-    places: list[BlobLocation] = []
+    locations: list[BlobLocation] = []
     offset = len(MAGIC)
     for data in stored:
-        places.append(BlobLocation(offset=offset, length=len(data)))
+        locations.append(BlobLocation(offset=offset, length=len(data)))
         offset += len(data)
-    listed = [_to_json(blob, place) for blob, place in zip(blobs, places, strict=True)]
+    listed = [_to_json(blob, location) for blob, location in zip(blobs, locations, strict=True)]
     properties = {} if created_by is None else {"created-by": created_by}
     payload = msgspec.json.encode(_FooterJson(blobs=listed, properties=properties))
     tail = _TAIL.pack(len(payload), 0, MAGIC)
-    return b"".join([MAGIC, *stored, MAGIC, payload, tail]), tuple(places)
+    return b"".join([MAGIC, *stored, MAGIC, payload, tail]), tuple(locations)
 
 
 def footer_bytes(data: bytes) -> int:
@@ -125,14 +125,14 @@ def _compress(data: bytes, codec: str | None) -> bytes:
     return data if codec is None else bytes(pa.compress(data, codec, asbytes=True))
 
 
-def _to_json(blob: Blob, place: BlobLocation) -> _BlobJson:
+def _to_json(blob: Blob, location: BlobLocation) -> _BlobJson:
     return _BlobJson(
         type=blob.type,
         fields=list(blob.fields),
         snapshot_id=blob.snapshot_id,
         sequence_number=blob.sequence_number,
-        offset=place.offset,
-        length=place.length,
+        offset=location.offset,
+        length=location.length,
         compression_codec=blob.compression_codec,
         properties=dict(blob.properties),
     )

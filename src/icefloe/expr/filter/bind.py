@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from icefloe.errors import FormatError, InputError
-from icefloe.expr.filter.literal_conversion import After, Exact, Gap, NotANumber, Place, place, place_transformed
+from icefloe.expr.filter.literal_conversion import (
+    After,
+    Exact,
+    Gap,
+    NotANumber,
+    Position,
+    position_among_results,
+    position_of,
+)
 from icefloe.expr.filter.nodes import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -240,11 +248,11 @@ def _bind_null(node: Predicate) -> Expr:
             return ALWAYS_FALSE
 
 
-def _place(node: Predicate, literal: object, column: _Column) -> Place:
+def _position(node: Predicate, literal: object, column: _Column) -> Position:
     try:
         if column.source is None:
-            return place(literal, column.type)
-        return place_transformed(literal, column.transform, column.source, column.type)
+            return position_of(literal, column.type)
+        return position_among_results(literal, column.transform, column.source, column.type)
     except ValueError as error:
         what = f"column {node.column!r}" if column.source is None else str(node.term)
         raise InputError(
@@ -264,7 +272,7 @@ def _bind_comparison(node: Predicate, column: _Column) -> Expr:
     literal = _one(node)
     if literal is None:
         return ALWAYS_FALSE
-    match _place(node, literal, column):
+    match _position(node, literal, column):
         case Exact(value):
             return column.test(node.op, value)
         case Gap() | After() if node.op is Op.EQ:
@@ -301,9 +309,9 @@ def _beside_nan(op: Op, column: _Column) -> Expr:
 
 
 def _bind_in(node: Predicate, column: _Column) -> Expr:
-    places = [_place(node, literal, column) for literal in node.literals if literal is not None]
-    membership = _membership(Op.IN, [p.value for p in places if isinstance(p, Exact)], column)
-    nan = any(isinstance(p, NotANumber) for p in places)
+    positions = [_position(node, literal, column) for literal in node.literals if literal is not None]
+    membership = _membership(Op.IN, [p.value for p in positions if isinstance(p, Exact)], column)
+    nan = any(isinstance(p, NotANumber) for p in positions)
     return disjunction([membership, column.test(Op.IS_NAN)]) if nan else membership
 
 
@@ -312,9 +320,9 @@ def _bind_not_in(node: Predicate, column: _Column) -> Expr:
         return ALWAYS_TRUE  # an empty list contains nothing, not even null
     if any(literal is None for literal in node.literals):
         return ALWAYS_FALSE  # neither true nor false for any row
-    places = [_place(node, literal, column) for literal in node.literals]
-    membership = _membership(Op.NOT_IN, [p.value for p in places if isinstance(p, Exact)], column)
-    nan = any(isinstance(p, NotANumber) for p in places)
+    positions = [_position(node, literal, column) for literal in node.literals]
+    membership = _membership(Op.NOT_IN, [p.value for p in positions if isinstance(p, Exact)], column)
+    nan = any(isinstance(p, NotANumber) for p in positions)
     return conjunction([membership, column.test(Op.NOT_NAN)]) if nan else membership
 
 
@@ -340,7 +348,7 @@ def _bind_prefix(node: Predicate, column: _Column) -> Expr:
     if not isinstance(prefix, str):
         raise InputError(f"{node.term} {node.op.value} {prefix!r}: a string is needed", field=node.column)
     # A truncated text starts with a prefix of at most its width where the column does, and never with a longer one.
-    if isinstance(_place(node, prefix, column), After):
+    if isinstance(_position(node, prefix, column), After):
         return ALWAYS_FALSE if node.op is Op.STARTS_WITH else column.not_null()
     if prefix == "":
         return column.not_null() if node.op is Op.STARTS_WITH else ALWAYS_FALSE

@@ -1,7 +1,7 @@
 """Converts literals to the type of a column exactly: no row matches because of rounding.
 
 A literal of another type may lie between two values of the column (1.5 among integers) or outside all of them (2^40
-among ints). ``place`` returns its position among the values, and ``bind`` makes an exact comparison from it.
+among ints). ``position_of`` returns its position among the values, and ``bind`` makes an exact comparison from it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NotANumber:
     """The literal is NaN, which equals itself and is larger than every other value, as in Spark."""
 
 
-Place = Exact | Gap | After | NotANumber
+Position = Exact | Gap | After | NotANumber
 
 
 class JsonText(str):
@@ -86,10 +86,10 @@ class _Grid:
         return units if self.scale is None else decimal.Decimal(units).scaleb(-self.scale, _WIDE)
 
 
-def place(literal: object, type_: iceberg.PrimitiveType) -> Place:
+def position_of(literal: object, type_: iceberg.PrimitiveType) -> Position:
     """The position of a literal among the values of a type; ValueError if it cannot be compared with them.
 
-    >>> place(decimal.Decimal("1.5"), iceberg.INT)
+    >>> position_of(decimal.Decimal("1.5"), iceberg.INT)
     Gap(below=1, above=2)
     """
     if (grid := _grid(type_)) is not None:
@@ -99,20 +99,20 @@ def place(literal: object, type_: iceberg.PrimitiveType) -> Place:
     return _among_others(literal, type_)
 
 
-def place_transformed(
+def position_among_results(
     literal: object, transform: Transform, source: iceberg.PrimitiveType, result: iceberg.PrimitiveType
-) -> Place:
+) -> Position:
     """The position of a literal among the results of a transform, which may be only some values of the result type.
 
     >>> from icefloe.transforms import parse_transform
-    >>> place_transformed(15, parse_transform("truncate[10]"), iceberg.LONG, iceberg.LONG)
+    >>> position_among_results(15, parse_transform("truncate[10]"), iceberg.LONG, iceberg.LONG)
     Gap(below=10, above=20)
     """
     if result == iceberg.DATE and isinstance(literal, int) and not isinstance(literal, bool):
         return Exact(_date_of_day(literal))
     if (grid := _grid(result)) is not None:
         return _among_numbers(literal, grid.within(transform.result_numbers))
-    position, length = place(literal, result), transform.prefix_length(source)
+    position, length = position_of(literal, result), transform.prefix_length(source)
     if length is None or not isinstance(position, Exact) or not isinstance(position.value, (str, bytes)):
         return position
     return position if len(position.value) <= length else After(position.value[:length])
@@ -158,7 +158,7 @@ def _number_in_json(text: JsonText) -> decimal.Decimal:
         raise ValueError("a number is needed") from error
 
 
-def _among_numbers(literal: object, grid: _Grid) -> Place:
+def _among_numbers(literal: object, grid: _Grid) -> Position:
     """Among ints, longs or decimals, all of which are integers after scaling."""
     number = _exact_number(literal)
     step = grid.step
@@ -174,7 +174,7 @@ def _among_numbers(literal: object, grid: _Grid) -> Place:
     return Exact(grid.value(floor)) if scaled == floor else Gap(grid.value(floor), grid.value(floor + step))
 
 
-def _among_floats(literal: object, type_: iceberg.PrimitiveType) -> Place:
+def _among_floats(literal: object, type_: iceberg.PrimitiveType) -> Position:
     if type_ == iceberg.FLOAT and isinstance(literal, JsonNumber):
         literal = _nearest_float(literal)
     if isinstance(literal, decimal.Decimal) and math.isfinite(double := float(literal)):
@@ -204,7 +204,7 @@ def _nearest_float(number: float) -> float:
     return near if math.isfinite(near) else number
 
 
-def _among_others(literal: object, type_: iceberg.PrimitiveType) -> Place:
+def _among_others(literal: object, type_: iceberg.PrimitiveType) -> Position:
     match type_:
         case _ if type_ == iceberg.BOOLEAN and isinstance(literal, bool):
             return Exact(literal)
@@ -248,7 +248,7 @@ def _uuid(literal: object) -> uuid.UUID:
     raise ValueError("a UUID is needed")
 
 
-def _among_dates(literal: object) -> Place:
+def _among_dates(literal: object) -> Position:
     if isinstance(literal, str):
         in_json = isinstance(literal, JsonText) and len(literal.strip()) > len("YYYY-MM-DD")
         literal = parse_moment(literal) if in_json else parse_date(literal)
@@ -259,7 +259,7 @@ def _among_dates(literal: object) -> Place:
     raise ValueError("a date is needed, as DATE 'YYYY-MM-DD'")
 
 
-def _among_days(moment: dt.datetime | Nanos) -> Place:
+def _among_days(moment: dt.datetime | Nanos) -> Position:
     if moment.utc if isinstance(moment, Nanos) else moment.tzinfo is not None:
         raise ValueError("a date has no time zone; compare with DATE 'YYYY-MM-DD'")
     days, rest = divmod(moment.count if isinstance(moment, Nanos) else nanos(moment), 86_400 * 10**9)
@@ -295,7 +295,7 @@ def _count(literal: object, type_: iceberg.PrimitiveType) -> int:
     return literal.count if isinstance(literal, Nanos) else nanos(literal)
 
 
-def _among_micros(count: int, type_: iceberg.PrimitiveType) -> Place:
+def _among_micros(count: int, type_: iceberg.PrimitiveType) -> Position:
     whole, rest = divmod(count, 1000)
     moment = from_micros(whole)
     value = moment if type_ == iceberg.TIMESTAMPTZ else moment.replace(tzinfo=None)

@@ -25,9 +25,9 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> TableMetadata:
     """The table with ``spec`` as its default spec.
 
     If the table has a compatible spec, that one becomes the default. Otherwise the spec is added with the highest spec
-    id plus one, whatever its own id. InputError if it contradicts written files: if a field id was used for another
-    value before or, in version 1, if a field was moved. In V4 each new derived field gets an expression, with an id
-    after those of the columns.
+    id plus one. InputError if it contradicts written files: if a field id was used for another value before or, in
+    version 1, if a field was moved. In V4 each new derived field gets an expression, with an id after those of the
+    columns.
     """
     problem = spec_problem(spec, metadata.schema)
     if problem is not None:

@@ -18,7 +18,7 @@ class CatalogSuite:
     """Inherit, and override the fixture; the catalog must be empty.
 
     Tests speak of metadata files by labels. A catalog that names metadata files itself overrides ``place``, which gives
-    a new file of a label, and ``label``, which tells it from what ``load`` returns.
+    a new file of a label, and ``label``, which returns it for a result of ``load``.
     """
 
     renames = True  # whether tables can be renamed
@@ -389,7 +389,7 @@ class CatalogSuite:
             catalog.load(("db", table))
 
     def test_a_default_location_is_a_folder_for_each_part(self, catalog: Catalog) -> None:
-        """Under the warehouse, whatever the name holds."""
+        """Under the warehouse, for any name."""
         catalog.create_namespace("lake.db")
         assert catalog.default_location("lake.db.orders") == f"{catalog.warehouse}/lake/db/orders"
         assert catalog.default_location(("lake", "db", "../x")) == f"{catalog.warehouse}/lake/db/..%2Fx"

@@ -192,7 +192,7 @@ class _Suite:
         assert [file.location for file in io.list(root)] == [f"{root}/c"]
 
     def test_deleting_takes_names_literally(self, io: FileIO, root: str) -> None:
-        """A star in a name stands for itself."""
+        """A star in a name is a plain character."""
         io.write_many([(f"{root}/g/{name}", b"") for name in ("a*", "ab", "[ab]", "a", "?")])
         io.delete([f"{root}/g/{name}" for name in ("a*", "[ab]", "?", "*")])
         assert sorted(file.location for file in io.list(f"{root}/g")) == [f"{root}/g/a", f"{root}/g/ab"]
