@@ -27,7 +27,7 @@ Made: TypeAlias = tuple[Plain, pa.DataType, bool]  # with what it is in Arrow, a
 MAX_FIXED_BYTES = 16 * MIB
 _MAX_NODES = 20_000  # types that refer to types can double at each step
 _MAX_ID = 2**31 - 1
-_SIMPLE: Mapping[str, pa.DataType] = {
+PRIMITIVES: Mapping[str, pa.DataType] = {
     "null": pa.null(),
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -98,7 +98,7 @@ class _Walk:
                 return self._array(value, path, depth, space)
             case "map":
                 return self._map(value, path, depth, space)
-            case str(name) if name in _SIMPLE:
+            case str(name) if name in PRIMITIVES:
                 return _primitive(value, name, path)
             case str(name):
                 return self._reference(name, path, depth, space)
@@ -244,7 +244,7 @@ def _primitive(value: dict[str, Any], name: str, path: str) -> Made:
         return name, pa.timestamp(_INSTANTS[logical], tz="UTC" if adjusted else None), False
     if name == "bytes" and logical == "decimal":
         return name, _decimal(value, path), False
-    return name, _LOGICAL.get((name, logical), _SIMPLE[name]), name == "null"
+    return name, _LOGICAL.get((name, logical), PRIMITIVES[name]), name == "null"
 
 
 def _decimal(value: dict[str, Any], path: str) -> pa.DataType:

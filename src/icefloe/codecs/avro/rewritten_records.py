@@ -14,21 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.codecs.avro.container import Container, read_container, write_container
-from icefloe.codecs.avro.file_schema import Plain, stored_schema
+from icefloe.codecs.avro.file_schema import PRIMITIVES, Plain, stored_schema
 from icefloe.codecs.avro.projection import ColumnTree, Shape
 from icefloe.errors import IcefloeError, UnsupportedError, damaged
 from icefloe.limits import Limits
-
-_TYPES: Mapping[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +91,7 @@ def _wanted(plain: Plain) -> Any:
 def _arrow(plain: Plain) -> pa.DataType:
     match plain:
         case str():
-            return _TYPES[plain]
+            return PRIMITIVES[plain]
         case ["null", inner]:
             return _arrow(inner)
         case {"type": "record", "fields": fields}:
@@ -112,7 +101,7 @@ def _arrow(plain: Plain) -> pa.DataType:
         case {"type": "fixed", "size": size}:
             return pa.binary(size)
         case {"type": str(name)}:
-            return _TYPES[name]
+            return PRIMITIVES[name]
     raise UnsupportedError(f"Avro type {plain!r:.80} is not rewritten")
 
 
