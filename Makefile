@@ -1,15 +1,15 @@
-# Every target makes what it needs: the first one to run builds .venv from requirements.lock, once.
+# Every target creates what it needs: the first one creates .venv from requirements.lock.
 #
 #   make demo        a v2 and a V4 table by Spark SQL: inserts, a stream, MERGE, time travel; about a minute
 #   make fast        the tests that need neither Spark nor a server, without the slow ones
-#   make test        what every change is tested with: the same, the slow ones, Spark and servers, for format versions 2
-#                    and 4; in three processes (WORKERS=... for another number)
-#   make thorough    the rest: versions 1 and 3, all cases of crashes and interleavings, hypothesis with more examples,
-#                    300 histories of rows on Spark, 200 operations with faults on a cluster, and streams that are
-#                    killed 20 times, 2,000 histories whose changes are compared, 2,000 statements in one session
+#   make test        the tests for every change: the same, slow ones, Spark and servers, for format versions 2 and 4, in
+#                    three processes (WORKERS=... for another number); docs/development.md lists what it leaves out
+#   make thorough    what make test leaves out: versions 1 and 3, all cases of slow tests, hypothesis with more examples,
+#                    300 histories of rows on Spark, 200 operations with faults on a cluster, streams that are killed
+#                    20 times, 2,000 histories whose changes are compared, 2,000 statements in one session
 #                    (HISTORIES=... OPERATIONS=... KILLS=... CHANGES=... STATEMENTS=... for other numbers; SHARE=1/2 for
-#                    the second half of the test files)
-#   make lint        ruff and mypy
+#                    the second of each two test files)
+#   make lint        ruff, and mypy on the library, the helpers of tests and the conformance kit
 #   make interop     the tests that run other programs (Maven fetches Apache Iceberg's jar on first use)
 #   make versions    the short page of Spark SQL on Spark 4.1, 4.2 and 4.3 (VERSIONS=4.3 for that one alone), which pip
 #                    installs into .cache on first use (900 MB each, with its wheel)
@@ -20,13 +20,13 @@
 #                    of crashes at every call of every operation, of all orders of all pairs of operations, of hostile
 #                    locations in every place, and 2,000 lives of tables (LIVES=... for another number, LIFE_PART=3/10
 #                    for the fourth of ten parts of them)
-#   make lives       these lives alone
-#   make conformance writes the conformance kit of version 4 anew and compares it with conformance/kit; FLAGS=--write
-#                    replaces it
+#   make lives       only the 2,000 lives of tables
+#   make conformance writes the conformance kit of version 4 and compares it with conformance/kit; FLAGS=--write
+#                    replaces conformance/kit
 #   make docs        the examples in docstrings, in README.md and in docs/
 #   make bench       the measurements of bench/
 #   make lock        requirements.lock again, from pyproject.toml and requirements.in (needs uv)
-#   make clean       everything that make made
+#   make clean       removes everything that make created
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV ?= uv

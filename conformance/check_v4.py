@@ -463,7 +463,7 @@ class Manifest:
         try:
             parquet = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
             table = parquet.read(use_threads=False)
-        except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        except Exception as error:  # a damaged file may cause any error of the Parquet reader
             raise report.stop("manifest-file", file, f"cannot be read: {error}") from error
         keys = {k.decode(): v.decode(errors="replace") for k, v in (parquet.metadata.metadata or {}).items()}
         self.content = keys.get("content", "")
@@ -1101,7 +1101,7 @@ class Table:
         elif row["content_type"] == DATA and row["file_format"] == "parquet" and row["record_count"] is not None:
             try:
                 count = pq.read_metadata(pa.BufferReader(self.files.read(place))).num_rows
-            except Exception as error:  # whatever a damaged file makes the Parquet reader do
+            except Exception as error:  # a damaged file may cause any error of the Parquet reader
                 self.report.add("files", where, f"{place} cannot be read: {error}", row["row"])
                 return
             if count != row["record_count"]:
@@ -1117,7 +1117,7 @@ class Table:
         try:
             source = pa.BufferReader(self.files.read(place))
             table = pq.ParquetFile(source, page_checksum_verification=True).read(use_threads=False)
-        except Exception as error:  # whatever a damaged file makes the Parquet reader do
+        except Exception as error:  # a damaged file may cause any error of the Parquet reader
             self.report.add("files", where, f"{place} cannot be read: {error}", row["row"])
             return
         for rule, message in broken_by_rows(row, parts, shapes, table):
@@ -1725,7 +1725,7 @@ def newest_metadata(place: Path) -> Path:
 
 
 def metadata_number(file: Path) -> tuple[int, str]:
-    """The number of a metadata file, by which the newest one is found; by name among equals."""
+    """The key that sorts metadata files: the number in the name, then the name."""
     return int("0" + "".join(re.findall(r"^v?(\d+)", file.name))), file.name
 
 

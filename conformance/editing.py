@@ -112,7 +112,7 @@ class Files:
         return pq.ParquetFile(io.BytesIO(self.files[place]))
 
     def sized(self, place: str) -> None:
-        """Make the root state the size and the number of rows of a leaf as they are now."""
+        """Update the size and the number of rows of a leaf in the root."""
         size, count = len(self.files[place]), self._parquet(place).metadata.num_rows
 
         def edit(rows: list[Row]) -> None:

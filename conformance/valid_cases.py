@@ -156,7 +156,7 @@ def compaction_during_removal(name: str) -> Mapping[str, bytes]:
     return stage.files()
 
 
-# -- change detection: snapshot 1 has m1 of ten files, snapshot 2 hides seven of them, snapshot 3 is made by hand
+# -- change detection: snapshot 1 has m1 of ten files, snapshot 2 hides seven of them, snapshot 3 is edited
 
 
 def ten_files(name: str) -> tuple[Files, Row, Row]:
