@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from icefloe.deletes import deleted_rows as drops_module
-from icefloe.deletes.deleted_rows import DeletedRows
+from icefloe.deletes.deleted_rows import DeletedRows, all_except
 from icefloe.deletes.position_files import read_positions
 from icefloe.deletes.vectors import write_vectors
 from icefloe.errors import NoSuchFile
@@ -216,3 +216,11 @@ def test_a_promoted_delete_column_is_compared_in_its_type_of_now() -> None:
     found = deletes([equality_file(one, [1], 2), equality_file(two, [1], 2)])
     lost = DeletedRows(io, planned({"location": A, "deletes": [0, 1]}), found, fields=by_id(ID))
     assert gone(io, A, lost.of(A)) == {2, 2**40}
+
+
+def test_further_positions_are_deleted_with_those_of_a_file_or_all_but_some_are() -> None:
+    some = FileDeletes(positions=BitMap64([1]))
+    assert some.also(None) is some
+    assert some.also(BitMap64([3])) == FileDeletes(positions=BitMap64([1, 3]))
+    assert NO_DELETES.also(BitMap64([3])) == FileDeletes(positions=BitMap64([3]))
+    assert all_except(BitMap64([1, 3]), 5) == FileDeletes(positions=BitMap64([0, 2, 4]))
