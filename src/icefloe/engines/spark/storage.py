@@ -82,7 +82,7 @@ def hadoop_path(location: str) -> str:
     return f"file://{location}" if location.startswith("/") else location
 
 
-def hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
+def _hadoop_paths(locations: pa.ChunkedArray) -> pa.ChunkedArray:
     """The locations for Hadoop's ``Path``, which resolves a path without a scheme on the cluster's default storage."""
     return pc.replace_substring_regex(locations, "^/", "file:///")
 
@@ -108,7 +108,7 @@ class HadoopStorage:
 
     def paths(self, locations: pa.ChunkedArray) -> pa.ChunkedArray:
         """``path`` for many locations."""
-        paths = hadoop_paths(locations)
+        paths = _hadoop_paths(locations)
         if self.scheme is None:
             return paths
         return pc.replace_substring_regex(paths, f"^({'|'.join(sorted(S3))})://", f"{self.scheme}://")

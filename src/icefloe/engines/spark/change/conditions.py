@@ -63,7 +63,7 @@ def condition_of(spark: SparkSession, where: str | Expr | None, schema: Schema) 
     filter_, is_exact = implied_filter(chosen, known)
     if is_exact:
         return Condition(filter=filter_)
-    names = {reference.name() for reference in references(chosen._jdf.queryExecution().analyzed().condition())}
+    names = {reference.name() for reference in _references(chosen._jdf.queryExecution().analyzed().condition())}
     tested = tuple(field for field in known.fields[len(schema.fields) :] if field.name in names)
     return Condition(filter=filter_, sql=where, metadata_columns=tested)
 
@@ -125,7 +125,7 @@ def _leaf(node: Any) -> Any:
     return node
 
 
-def references(expression: Any) -> set[Any]:
+def _references(expression: Any) -> set[Any]:
     """The attributes that a Catalyst expression reads."""
     iterator, found = expression.references().iterator(), set()
     while iterator.hasNext():

@@ -27,7 +27,7 @@ from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
 from icefloe.model.schema.schema import Schema
 
-OPERATION = "__row_operation"
+_OPERATION = "__row_operation"
 _DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.catalyst.util.RowDeltaUtils
 
 
@@ -61,7 +61,7 @@ def row_operations(
     Rows without the column of operations are all inserted. ``is_deterministic`` says whether the statement would give
     the same rows again.
     """
-    if OPERATION not in frame.columns:
+    if _OPERATION not in frame.columns:
         yield RowOperations(rows=frame, positions={})
         return
     with ExitStack() as until:
@@ -69,13 +69,13 @@ def row_operations(
             kept = keep_rows(frame, until, is_deterministic=is_deterministic)
             positions = _positions(kept, table_rows)
         has_values = {field.name for field in schema.fields} <= set(kept.columns)  # those of a DELETE are positions
-        new = kept.where(F.col(OPERATION).isin(_UPDATE, _INSERT, _REINSERT)) if has_values else None
+        new = kept.where(F.col(_OPERATION).isin(_UPDATE, _INSERT, _REINSERT)) if has_values else None
         yield RowOperations(rows=new, positions=positions)
 
 
 def _positions(rows: DataFrame, table_rows: int) -> Positions:
     """The positions of removed rows, by file; the driver gets the names of the files once."""
-    removed = rows.where(F.col(OPERATION).isin(_DELETE, _UPDATE)).select(FILE.name, POSITION)
+    removed = rows.where(F.col(_OPERATION).isin(_DELETE, _UPDATE)).select(FILE.name, POSITION)
     files = removed.select(FILE.name).distinct().toArrow()[FILE.name]
     if len(files) == 0:
         return {}

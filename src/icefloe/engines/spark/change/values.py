@@ -72,24 +72,24 @@ def text_of(node: Node) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
+class _Analysed:
     """The type of a text, and whether its value is a constant."""
 
     type: st.DataType
     is_constant: bool
 
 
-def analysed(frame: DataFrame, nodes: Sequence[Node]) -> list[Analysed]:
+def _analysed(frame: DataFrame, nodes: Sequence[Node]) -> list[_Analysed]:
     """The types of values over the columns of a frame; InputError names a text that Spark refuses."""
     try:
         chosen = frame.select(*(column_of(node).alias(f"v{index}") for index, node in enumerate(nodes)))
     except (AnalysisException, ParseException) as error:
         for node in nodes if len(nodes) > 1 else ():
-            analysed(frame, [node])
+            _analysed(frame, [node])
         raise not_understood(text_of(nodes[0]), error) from error
     expressions: Any = chosen._jdf.queryExecution().analyzed().expressions()
     return [
-        Analysed(type=field.dataType, is_constant=bool(expressions.apply(index).child().foldable()))
+        _Analysed(type=field.dataType, is_constant=bool(expressions.apply(index).child().foldable()))
         for index, field in enumerate(chosen.schema)
     ]
 
@@ -120,7 +120,7 @@ class Assignments:
     def _value(self, node: Node, field: Field, name: str) -> Column:
         if isinstance(node, Reference):
             return self._fitted(column_of(node), self.types[node.path], field, name)
-        (found,) = analysed(self.frame, [node])
+        (found,) = _analysed(self.frame, [node])
         value, target = column_of(node), spark_type(field)
         if not found.is_constant:
             return self._fitted(value, found.type, field, name)

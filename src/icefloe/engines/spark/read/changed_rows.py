@@ -62,7 +62,7 @@ from icefloe.scan.changes.plan import (
 from icefloe.scan.tasks import Plan
 
 _PLACE = (FILE, POS)
-IS_INSERT = "_icefloe_is_insert"
+_IS_INSERT = "_icefloe_is_insert"
 _ROW, _IDENTITY, _IS_PAIR = "_icefloe_row", "_icefloe_identity", "_icefloe_is_pair"
 _RANK, _SURPLUS, _POSITION, _COUNT = "_icefloe_rank", "_icefloe_surplus", "_icefloe_position", "_icefloe_count"
 _EXISTED, _EXISTS, _IS_SAME = "_icefloe_existed", "_icefloe_exists", "_icefloe_is_same"
@@ -92,11 +92,11 @@ class _Reader:
         for step in self._plan.steps:
             is_mixed = self._request.net or (step.may_insert and step.may_delete)
             (together if is_mixed else alone).extend(self._rows(step))
-        parts = [unfolded(reduce(DataFrame.union, alone))] if len(alone) > 0 else []
+        parts = [_unfolded(reduce(DataFrame.union, alone))] if len(alone) > 0 else []
         if len(together) > 0:
             compared = [field.name for field in self._plan.table_schema.fields]
             rows = reduce(DataFrame.union, together)
-            parts.append(fold(rows, compared, self._request.pairs, net=self._request.net))
+            parts.append(_fold(rows, compared, self._request.pairs, net=self._request.net))
         if len(parts) == 0:
             return self._nothing()
         rows = reduce(DataFrame.union, [part.select(*map(quoted, self._columns())) for part in parts])
@@ -140,7 +140,7 @@ class _Reader:
             rows = rows.where(F.expr(to_sql(filter_on_longs(self._plan.filter))))
         return rows.withColumns(
             {
-                IS_INSERT: F.lit(is_insert),
+                _IS_INSERT: F.lit(is_insert),
                 CHANGE_ORDINAL: F.lit(step.ordinal).cast("int"),
                 COMMIT_SNAPSHOT: F.lit(step.snapshot.snapshot_id).cast("bigint"),
             }
@@ -208,12 +208,12 @@ def _without_deletes(plan: Plan, files: Mapping[str, BitMap64]) -> Plan:
     return plan.with_tasks(tasks)
 
 
-def unfolded(rows: DataFrame) -> DataFrame:
+def _unfolded(rows: DataFrame) -> DataFrame:
     """Rows of which none can cancel another one, with their change types."""
-    return rows.withColumn(CHANGE_TYPE, F.when(F.col(IS_INSERT), INSERT).otherwise(DELETE))
+    return rows.withColumn(CHANGE_TYPE, F.when(F.col(_IS_INSERT), INSERT).otherwise(DELETE))
 
 
-def fold(rows: DataFrame, compared: Sequence[str], pairs: UpdatePairs | None, *, net: bool) -> DataFrame:
+def _fold(rows: DataFrame, compared: Sequence[str], pairs: UpdatePairs | None, *, net: bool) -> DataFrame:
     """The changes that remain of deleted and inserted rows, by snapshot or with ``net`` of all snapshots together."""
     values = (_comparable(F.col(quoted(name)), rows.schema[name].dataType) for name in compared)
     rows = rows.withColumn(_ROW, F.struct(*(value.alias(f"c{number}") for number, value in enumerate(values))))
@@ -222,7 +222,7 @@ def fold(rows: DataFrame, compared: Sequence[str], pairs: UpdatePairs | None, *,
         by_row_id = pairs is not None and len(pairs.keys) == 0
         rows = _remaining(rows, [_ROW, CHANGE_ORDINAL, *([ROW_ID.name] if by_row_id else [])])
     if pairs is None:
-        return unfolded(_remaining(rows, [_ROW, *scope]))
+        return _unfolded(_remaining(rows, [_ROW, *scope]))
     if len(pairs.keys) > 0:
         return _paired_by_keys(_remaining(rows, [_ROW, *scope]), pairs.keys, scope)
     return _paired_by_row_ids(rows, scope)
@@ -233,8 +233,8 @@ def _remaining(rows: DataFrame, by: Sequence[str]) -> DataFrame:
 
     Rows that are paired already remain.
     """
-    is_insert = F.col(IS_INSERT)
-    same, ranked = Window.partitionBy(*by), Window.partitionBy(*by, IS_INSERT).orderBy(F.col(CHANGE_ORDINAL).desc())
+    is_insert = F.col(_IS_INSERT)
+    same, ranked = Window.partitionBy(*by), Window.partitionBy(*by, _IS_INSERT).orderBy(F.col(CHANGE_ORDINAL).desc())
     inserted, count = F.sum(is_insert.cast("int")).over(same), F.count(F.lit(1)).over(same)
     surplus = F.when(is_insert, inserted * 2 - count).otherwise(count - inserted * 2)
     counted = rows.withColumns({_SURPLUS: surplus, _RANK: F.row_number().over(ranked)})
@@ -246,21 +246,21 @@ def _paired_by_row_ids(rows: DataFrame, scope: Sequence[str]) -> DataFrame:
     """Changes in which the first deleted and the last inserted row of a row id are an update."""
     unique = F.lit(-1) - F.monotonically_increasing_id()  # rows without an id are in no pair
     rows = rows.withColumn(_IDENTITY, F.coalesce(F.col(ROW_ID.name), unique))
-    in_time = Window.partitionBy(_IDENTITY, *scope).orderBy(CHANGE_ORDINAL, IS_INSERT)
+    in_time = Window.partitionBy(_IDENTITY, *scope).orderBy(CHANGE_ORDINAL, _IS_INSERT)
     whole = in_time.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = rows.withColumns(
         {
             _POSITION: F.row_number().over(in_time),
             _COUNT: F.count(F.lit(1)).over(whole),
-            _EXISTED: ~F.first(IS_INSERT).over(whole),
-            _EXISTS: F.last(IS_INSERT).over(whole),
+            _EXISTED: ~F.first(_IS_INSERT).over(whole),
+            _EXISTS: F.last(_IS_INSERT).over(whole),
             _IS_SAME: F.first(_ROW).over(whole).eqNullSafe(F.last(_ROW).over(whole)),
             _WHEN: F.last(CHANGE_ORDINAL).over(whole),
             _BY: F.last(COMMIT_SNAPSHOT).over(whole),
         }
     )
-    is_before = (F.col(_POSITION) == 1) & ~F.col(IS_INSERT)
-    is_after = (F.col(_POSITION) == F.col(_COUNT)) & F.col(IS_INSERT)
+    is_before = (F.col(_POSITION) == 1) & ~F.col(_IS_INSERT)
+    is_after = (F.col(_POSITION) == F.col(_COUNT)) & F.col(_IS_INSERT)
     rows = rows.withColumn(_IS_PAIR, F.col(_EXISTED) & F.col(_EXISTS))
     # Of an id that came and went, and of one that went and came back, the rows in between are no change.
     kept = F.when(F.col(_IS_PAIR), (is_before | is_after) & ~F.col(_IS_SAME)).otherwise(
@@ -276,7 +276,7 @@ def _paired_by_keys(rows: DataFrame, keys: Sequence[str], scope: Sequence[str]) 
     same = [_comparable(column, type_) for column, type_ in zip(columns, types, strict=True)]
     by = Window.partitionBy(*same, *(F.col(name) for name in scope))
     has_key = ~reduce(or_, (column.isNull() for column in columns))
-    inserted = F.sum(F.col(IS_INSERT).cast("int")).over(by)
+    inserted = F.sum(F.col(_IS_INSERT).cast("int")).over(by)
     deleted = F.count(F.lit(1)).over(by) - inserted
     is_repeated = has_key & ((inserted > 1) | (deleted > 1))
     shown = F.to_json(F.struct(*columns))
@@ -285,13 +285,13 @@ def _paired_by_keys(rows: DataFrame, keys: Sequence[str], scope: Sequence[str]) 
         has_key & (inserted == 1) & (deleted == 1)
     )
     after = {_WHEN: CHANGE_ORDINAL, _BY: COMMIT_SNAPSHOT}
-    later = {name: F.max(F.when(F.col(IS_INSERT), F.col(source))).over(by) for name, source in after.items()}
+    later = {name: F.max(F.when(F.col(_IS_INSERT), F.col(source))).over(by) for name, source in after.items()}
     return _labelled(rows.withColumns({_IS_PAIR: is_pair, **later}))
 
 
 def _labelled(rows: DataFrame) -> DataFrame:
     """The rows with their change types; both rows of an update have the ordinal and snapshot of the later one."""
-    is_insert, is_pair = F.col(IS_INSERT), F.col(_IS_PAIR)
+    is_insert, is_pair = F.col(_IS_INSERT), F.col(_IS_PAIR)
     update = F.when(is_insert, UPDATE_AFTER).otherwise(UPDATE_BEFORE)
     single = F.when(is_insert, INSERT).otherwise(DELETE)
     return rows.withColumns(

@@ -64,14 +64,14 @@ def check_columns(spark: SparkSession, schema: Schema, *, reads_nanoseconds: boo
     Unless ``native``, tasks read the files, which apply all defaults.
     """
     for name, field in schema.by_name.items():
-        reason = unreadable(field, reads_nanoseconds=reads_nanoseconds)
+        reason = _unreadable(field, reads_nanoseconds=reads_nanoseconds)
         if native and reason is None and field.initial_default is not None:
             reason = _unreadable_default(spark, field)
         if reason is not None:
             raise UnsupportedError(f"column {name!r} {reason}", field=name)
 
 
-def unreadable(field: Field, *, reads_nanoseconds: bool) -> str | None:
+def _unreadable(field: Field, *, reads_nanoseconds: bool) -> str | None:
     """Why Spark cannot read the values of a column, apart from those of fields inside of it."""
     if isinstance(field.type, (Geometry, Geography)):
         return f"is {field.type}, which Spark's Parquet reader does not read; leave the column out"
@@ -189,14 +189,14 @@ def filter_on_longs(filter_: Bound) -> Bound:
     return cast(Bound, fold(filter_, leaf, branch))
 
 
-def readable_columns(schema: Schema, *, needed: frozenset[int], reads_nanoseconds: bool) -> Schema:
+def _readable_columns(schema: Schema, *, needed: frozenset[int], reads_nanoseconds: bool) -> Schema:
     """The needed columns, and all others that Spark can read."""
 
     def is_readable(field: Field) -> bool:
         inner = [part for part in Schema(fields=(field,)).by_id.values() if part.id != field.id]
         if any(part.initial_default is not None for part in (*inner, field)):
             return False
-        return all(unreadable(part, reads_nanoseconds=reads_nanoseconds) is None for part in (*inner, field))
+        return all(_unreadable(part, reads_nanoseconds=reads_nanoseconds) is None for part in (*inner, field))
 
     kept = (field for field in schema.fields if field.id in needed or is_readable(field))
     return Schema(fields=tuple(kept), schema_id=schema.schema_id)
@@ -213,7 +213,7 @@ def columns_to_read(
     tested = {field.id: field for field in filter_columns(filter_, schema).fields}
     needed = {field.id: merged_fields((field,), (tested.get(field.id, field),))[0] for field in wanted}
     columns = Schema(fields=tuple(needed.get(field.id, field) for field in schema.fields), schema_id=schema.schema_id)
-    return readable_columns(columns, needed=frozenset({*needed, *tested}), reads_nanoseconds=reads_nanoseconds)
+    return _readable_columns(columns, needed=frozenset({*needed, *tested}), reads_nanoseconds=reads_nanoseconds)
 
 
 def select_columns(rows: DataFrame, wanted: tuple[Field, ...], read: tuple[Field, ...]) -> DataFrame:

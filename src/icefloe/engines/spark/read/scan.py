@@ -101,7 +101,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     root, footers = read_root(store, scan.snapshot), Footers.in_storage(store.io)
     hadoop = hadoop_storage(spark, store.io, metadata.data_location)
     native = hadoop.is_readable and finds_columns(metadata.schemas, schema)
-    forms = file_forms(replace(scan, filter=on_table), root, footers, native=native)
+    forms = _file_forms(replace(scan, filter=on_table), root, footers, native=native)
     if Route.TASKS in forms.routes and scan.columns is not None:
         # Tasks read all columns of the DataFrame, so it has no others than are needed.
         read = _only(read, (*wanted, *filter_columns(condition, schema).fields))
@@ -130,7 +130,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,
         footers=footers if forms.may_lack_ids else None,
-        by_tasks=FilesByTasks(io=store.io, plan=empty_plan(scan, bound), filter=bound),
+        by_tasks=FilesByTasks(io=store.io, plan=_empty_plan(scan, bound), filter=bound),
     )
     rows = dataframe(spark, source)
     rows = rows if scan.filter == ALWAYS_TRUE else rows.where(F.expr(to_sql(filter_on_longs(condition))))
@@ -159,7 +159,7 @@ def size_of_files(snapshot: Snapshot | None) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileForms:
+class _FileForms:
     """The routes that the files of a snapshot may need, and its equality deletes that joins apply."""
 
     routes: frozenset[Route]
@@ -168,12 +168,12 @@ class FileForms:
     may_lack_ids: bool  # whether the footers of Parquet files must be read
 
 
-def file_forms(scan: ScanRequest, root: Root, footers: Footers, *, native: bool) -> FileForms:
+def _file_forms(scan: ScanRequest, root: Root, footers: Footers, *, native: bool) -> _FileForms:
     """The forms of the files of a scan, as far as metadata shows them; unless ``native``, tasks read all of them."""
     metadata, schema = scan.base.metadata, scan.table_schema
     has_deletes = root.has_deletes
     if not native:
-        return FileForms(
+        return _FileForms(
             routes=frozenset({Route.TASKS}),
             has_deletes=has_deletes,
             equality_deletes=NO_EQUALITY_DELETES,
@@ -191,7 +191,7 @@ def file_forms(scan: ScanRequest, root: Root, footers: Footers, *, native: bool)
         routes.add(Route.JOINED)
     if by_tasks or _has_other_formats(scan, root):
         routes.add(Route.TASKS)
-    return FileForms(
+    return _FileForms(
         routes=frozenset(routes), has_deletes=has_deletes, equality_deletes=equality_deletes, may_lack_ids=may_lack_ids
     )
 
@@ -216,7 +216,7 @@ def _has_other_formats(scan: ScanRequest, root: Root) -> bool:
     return any(not is_parquet(rows).all() for rows in read_live_leaves(scan.base.store, root, leaves, wanted))
 
 
-def empty_plan(scan: ScanRequest, filter_: Bound) -> Plan:
+def _empty_plan(scan: ScanRequest, filter_: Bound) -> Plan:
     """The plan of a scan without files: what readers need to know about the table."""
     metadata, snapshot = scan.base.metadata, scan.snapshot
     return Plan(

@@ -77,7 +77,7 @@ def distributed(
 ) -> DataFrame:
     """Rows in the tasks that write them; ``folders`` are the partition columns, ``keys`` those of the sort order."""
     if mode is None:
-        return rows if _is_repartitioned(rows) else rows.coalesce(most_tasks(rows, metadata))
+        return rows if _is_repartitioned(rows) else rows.coalesce(_most_tasks(rows, metadata))
     if mode is Distribution.NONE:
         return rows
     partition = [F.col(quoted(name)) for name in folders]
@@ -111,7 +111,7 @@ def _sized(shuffled: DataFrame, kind: str, metadata: TableMetadata) -> DataFrame
     """A repartitioned frame as another kind of shuffle, with bytes per task: a setting would affect the whole query."""
     spark, node = shuffled.sparkSession, shuffled._jdf.queryExecution().analyzed()
     jvm: Any = spark._jvm
-    size = shuffle_bytes_per_task(metadata)
+    size = _shuffle_bytes_per_task(metadata)
     # A number that py4j passes would be an Integer if it is small.
     boxed = jvm.java.util.stream.LongStream.range(size, size + 1).boxed().findFirst()
     plan = getattr(jvm.org.apache.spark.sql.catalyst.plans.logical, kind)(
@@ -123,7 +123,7 @@ def _sized(shuffled: DataFrame, kind: str, metadata: TableMetadata) -> DataFrame
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
-def shuffle_bytes_per_task(metadata: TableMetadata) -> int:
+def _shuffle_bytes_per_task(metadata: TableMetadata) -> int:
     """How many bytes of a shuffle fill a file: its rows are compressed less than those of a file."""
     codec = PARQUET_COMPRESSION.of(metadata.properties)
     return math.ceil(TARGET_FILE_SIZE.of(metadata.properties) * _SHUFFLE_RATIO.get(codec, _COMPRESSED_RATIO))
@@ -166,7 +166,7 @@ def _expected_bytes(type_: Type) -> float:
     return 12.0 if type_ == STRING else 5.0
 
 
-def most_tasks(rows: DataFrame, metadata: TableMetadata) -> int:
+def _most_tasks(rows: DataFrame, metadata: TableMetadata) -> int:
     """The most tasks that write rows which need no shuffle, so that many small tasks do not make many small files.
 
     All cores have work, and large tasks are left as they are. Spark's own estimate of the size is usually too large.

@@ -69,10 +69,10 @@ def _ordered_float(spark: SparkSession, value: Column, source: Type) -> Column:
     if source == FLOAT:
         bits = static_call(spark, "java.lang.Float", "floatToIntBits", (value,), IntegerType())
         return bits.bitwiseXOR(F.shiftright(bits, 31).bitwiseAND(2**31 - 1))
-    return ordered_double(spark, value)
+    return _ordered_double(spark, value)
 
 
-def ordered_double(spark: SparkSession, value: Column) -> Column:
+def _ordered_double(spark: SparkSession, value: Column) -> Column:
     """An integer in the order of the doubles of a column."""
     bits = static_call(spark, "java.lang.Double", "doubleToLongBits", (value,), LongType())
     return bits.bitwiseXOR(F.shiftright(bits, 63).bitwiseAND(2**63 - 1))
@@ -107,7 +107,7 @@ def _word(spark: SparkSession, column: Column, field: Field) -> Column:
 def _number(spark: SparkSession, column: Column, field: Field) -> Column:
     """An integer with the order of the values."""
     if has_fraction(field.type):
-        return ordered_double(spark, column.cast("double"))
+        return _ordered_double(spark, column.cast("double"))
     if field.type in (INT, LONG, BOOLEAN):
         return column.cast("int").cast("bigint") if field.type == BOOLEAN else column.cast("bigint")
     if field.type == DATE:

@@ -75,7 +75,7 @@ def transform_key(spark: SparkSession, transform: Transform, path: tuple[str, ..
     return _computed(transform, F.col(name), source)
 
 
-def transform_text(spark: SparkSession, transform: Transform, path: tuple[str, ...], source: Type) -> Column | None:
+def _transform_text(spark: SparkSession, transform: Transform, path: tuple[str, ...], source: Type) -> Column | None:
     """The text of a result, for the name of a folder; None if it is that of ``transform_key``."""
     name, method = quoted(*path), transform.spark_method(source)
     if (text := transform.spark_folder(name, source)) is not None:
@@ -188,7 +188,7 @@ def partition_folders(spark: SparkSession, schema: Schema, spec: PartitionSpec) 
 
 
 def _text(spark: SparkSession, column: PartitionColumn) -> Column:
-    text = transform_text(spark, column.transform, column.path, column.source)
+    text = _transform_text(spark, column.transform, column.path, column.source)
     if text is not None:
         return text
     # Values that do not fit the type of the column are refused later.
