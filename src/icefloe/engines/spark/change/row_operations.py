@@ -56,7 +56,7 @@ class RowOperations:
 def row_operations(
     frame: DataFrame, schema: Schema, *, table_rows: int, is_deterministic: bool
 ) -> Iterator[RowOperations]:
-    """The operations of a statement on a table of so many rows, evaluated once.
+    """The operations of a statement on a table of ``table_rows`` rows, evaluated once.
 
     Rows without the column of operations are all inserted. ``is_deterministic`` says whether the statement would give
     the same rows again.

@@ -21,7 +21,7 @@ from icefloe.expr.filter.nodes import ALWAYS_FALSE, Expr, Op, Predicate, conjunc
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
 
-_LISTED_ROWS = 100  # a filter lists the keys of so many rows; of more rows it has the least and the greatest key
+_LISTED_ROWS = 100  # up to this number of rows a filter lists their keys; of more it has their range
 _ORDERED = frozenset({INT, LONG, DATE, TIMESTAMP, TIMESTAMPTZ, STRING})
 
 
