@@ -41,7 +41,7 @@ _REASONS = {
 class FilesByTasks:
     """How tasks read files: their storage, a plan without files, and a filter for the rows.
 
-    The filter is for speed: whoever reads the rows applies it too.
+    The filter only saves time: the reader of the rows applies it too.
     """
 
     io: FileIO
@@ -59,8 +59,8 @@ class Source:
     location: str
     size_bytes: int
     has_deletes: bool  # whether any file of the snapshot may have deleted positions
-    first_filter: Bound = ALWAYS_TRUE  # evaluated before the deletion test; whoever reads the rows applies it too
-    pushed: Expr = ALWAYS_TRUE  # the filter for files that tasks read, which whoever reads the rows applies
+    first_filter: Bound = ALWAYS_TRUE  # evaluated before the deletion test; the reader of the rows applies it too
+    pushed: Expr = ALWAYS_TRUE  # the filter for files that tasks read; the reader of the rows applies it too
     also_deleted: Mapping[str, BitMap64] = field(default_factory=lambda: MappingProxyType({}))  # beside those of files
     stable_names: bool = False  # schema.names_are_stable: whether Spark may prune row groups, which it does by name
     identity: IdentityColumns = NO_IDENTITY  # identity-partition columns, which some data files do not contain
