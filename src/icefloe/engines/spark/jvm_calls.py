@@ -24,18 +24,8 @@ def static_call(
     ``result`` is a type of Spark, or the name of the class of the returned objects, which only other calls can take.
     """
     jvm: Any = spark._jvm
-    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        jvm.java.lang.Class.forName(owner),
-        _java_type(jvm, result),
-        method,
-        _expressions(jvm, arguments),
-        _expressions(jvm, ()),
-        True,  # a null argument makes a null
-        True,  # the result may be null
-        True,  # deterministic
-        jvm.scala.Option.empty(),
-    )
-    return _column(jvm, call)
+    kind, owner_class = _java_type(jvm, result), jvm.java.lang.Class.forName(owner)
+    return _call(jvm, "StaticInvoke", (owner_class, kind, method), arguments, (jvm.scala.Option.empty(),))
 
 
 def method_call(
@@ -43,17 +33,19 @@ def method_call(
 ) -> Column:
     """A deterministic method of the Java object that holds a value of a column; null if the value is null."""
     jvm: Any = spark._jvm
-    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
-        jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(value._jc),
-        method,
-        _java_type(jvm, result),
-        _expressions(jvm, arguments),
-        _expressions(jvm, ()),
-        True,  # a null argument makes a null
-        True,  # the result may be null
-        True,  # deterministic
+    target = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(value._jc)
+    return _call(jvm, "Invoke", (target, method, _java_type(jvm, result)), arguments)
+
+
+def _call(
+    jvm: Any, name: str, called: tuple[Any, ...], arguments: Sequence[Column], more: tuple[Any, ...] = ()
+) -> Column:
+    null_if_argument_is, may_be_null, is_deterministic = True, True, True
+    call = getattr(jvm.org.apache.spark.sql.catalyst.expressions.objects, name)(
+        *(*called, _expressions(jvm, arguments), _expressions(jvm, ())),
+        *(null_if_argument_is, may_be_null, is_deterministic, *more),
     )
-    return _column(jvm, call)
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(call))
 
 
 def _java_type(jvm: Any, type_: DataType | str) -> Any:
@@ -70,7 +62,3 @@ def _expressions(jvm: Any, columns: Sequence[Column]) -> Any:
     for column in columns:
         expressions.add(jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc))
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(expressions).toSeq()
-
-
-def _column(jvm: Any, expression: Any) -> Column:
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
