@@ -1,4 +1,4 @@
-"""Tests use the public names of the library's modules: a private one may change without a change of any behaviour.
+"""Tests, benches and the conformance kit use the public names of the library: private ones may change at any time.
 
 ``ALLOWED`` lists the exceptions by file, each with its reason. A name is private if it starts with an underscore and
 the library defines it.
@@ -10,7 +10,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from architecture.source_tree import FUNCTIONS, SRC, TESTS, Module, expect_none, parse_modules, write_tree
+import pytest
+
+from architecture.source_tree import FUNCTIONS, REPO, SRC, TESTS, Module, expect_none, parse_modules, write_tree
 
 # By file, then by name: why a test uses it.
 ALLOWED: Mapping[str, Mapping[str, str]] = {
@@ -57,7 +59,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "unit/model/test_evolution_peer.py": {"_apply": "of pyiceberg", "_updates": "of pyiceberg"},
 }
 # Functions whose text arguments are names of attributes.
-BY_TEXT = ("setattr", "delattr", "getattr", "around")
+BY_TEXT = ("setattr", "delattr", "getattr", "patch", "object", "around")
 
 
 def private_names(root: Path) -> frozenset[str]:
@@ -120,6 +122,11 @@ def test_tests_use_no_private_name_that_is_not_listed() -> None:
             if name not in ALLOWED.get(file, {})
         ]
     )
+
+
+@pytest.mark.parametrize("folder", ["bench", "conformance", "demo"])
+def test_programs_use_no_private_name(folder: str) -> None:
+    assert used_private_names(REPO / folder, private_names(SRC)) == {}
 
 
 def test_every_listed_name_is_used() -> None:
