@@ -111,9 +111,9 @@ class StoredColumns:
         self._ids: dict[int, int] = {}  # the position of each top-level column, by field id
         self._again: dict[int, list[int]] = {}  # positions of columns with a repeated id: reading them raises an error
         start = 0
-        for place, field in enumerate(schema):
-            if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, place) != place:
-                self._again.setdefault(id_, []).append(place)
+        for index, field in enumerate(schema):
+            if (id_ := field_id(field)) is not None and self._ids.setdefault(id_, index) != index:
+                self._again.setdefault(id_, []).append(index)
             self._starts.append(start)
             start += width(field.type)
 
@@ -126,8 +126,8 @@ class StoredColumns:
         """The fields that the file has, with their Arrow fields in the file and the first Parquet column of each."""
         for field in wanted:
             if field.id in self._ids:
-                for place in (self._ids[field.id], *self._again.get(field.id, ())):
-                    yield field, self._schema.field(place), self._starts[place]
+                for index in (self._ids[field.id], *self._again.get(field.id, ())):
+                    yield field, self._schema.field(index), self._starts[index]
 
     def leaves(self, wanted: tuple[Field, ...]) -> list[int]:
         """The Parquet columns to read for these fields, in the order of the file.
@@ -240,12 +240,12 @@ def with_time_zones(schema: pa.Schema, wanted: tuple[Field, ...], old: frozenset
 class _Int96Columns:
     """Knows which primitive columns of a file have timestamps of 96 bits."""
 
-    def __init__(self, places: frozenset[int], location: str) -> None:
-        self._places, self._location = places, location
+    def __init__(self, indices: frozenset[int], location: str) -> None:
+        self._indices, self._location = indices, location
 
     def type(self, stored: pa.DataType, target: Type, start: int, name: str) -> pa.DataType:
         """The type of a primitive column."""
-        if start not in self._places:
+        if start not in self._indices:
             return stored
         if target in (TIMESTAMP_NS, TIMESTAMPTZ_NS):
             raise UnsupportedError(

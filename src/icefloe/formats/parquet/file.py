@@ -199,7 +199,7 @@ class ParquetFile(StoredFile):
     def _labels(self, schema: pa.Schema, wanted: tuple[Field, ...], leaves: list[int]) -> pa.Schema:
         """The schema of a batch of some primitive columns with ids, and with the time zones that are wanted."""
         schema = schema if self._label is None else self._label(schema)
-        old = frozenset(place for place, leaf in enumerate(leaves) if leaf in self._old)
+        old = frozenset(index for index, leaf in enumerate(leaves) if leaf in self._old)
         return schema if len(old) == 0 else with_time_zones(schema, wanted, old, self._location)
 
 
@@ -254,7 +254,7 @@ def open_parquet(
         if checksums is not None:
             checksums.present = has_checksums(source, footer)
         texts, old = _special(footer)
-        known = [name for name, place in texts.items() if name in repeating or _is_by_dictionary(footer, place)]
+        known = [name for name, index in texts.items() if name in repeating or _is_by_dictionary(footer, index)]
         opened = partial(pq.ParquetFile, read_dictionary=known, **settings)
         with plain if len(known) == 0 else opened(source, metadata=footer, pre_buffer=far) as file:
             pages = PageReader(source, footer, opened, far=far)
@@ -275,23 +275,23 @@ def _check_footer_size(source: Any, location: str) -> None:
 def _special(footer: Any) -> tuple[dict[str, int], frozenset[int]]:
     """The indices of top-level columns of texts or bytes by name, and those of timestamps of 96 bits."""
     texts, old, schema = {}, set(), footer.schema
-    for place in range(footer.num_columns):
-        column = schema.column(place)
+    for index in range(footer.num_columns):
+        column = schema.column(index)
         kind = column.physical_type
         if kind == "INT96":
-            old.add(place)
+            old.add(index)
         elif kind == "BYTE_ARRAY" and column.path == column.name and column.converted_type in _TEXTS:
-            texts[column.path] = place
+            texts[column.path] = index
     return texts, frozenset(old)
 
 
-def _is_by_dictionary(footer: Any, place: int) -> bool:
+def _is_by_dictionary(footer: Any, index: int) -> bool:
     """Whether a column mostly holds dictionary indices rather than plain values, which take at least four bytes each.
 
     A footer lists the encodings of a chunk, and dictionaries themselves are stored plain: it does not say which pages
     have which encoding.
     """
-    chunks = [footer.row_group(group).column(place) for group in range(footer.num_row_groups)]
+    chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
     values = sum(chunk.num_values for chunk in chunks)
     return size < _PLAIN_BYTES * values and all(chunk.has_dictionary_page for chunk in chunks)

@@ -75,9 +75,9 @@ class PageReader:
         length = self._footer.serialized_size
         if length > _LONGEST_FOOTER:
             return None
-        place = self._size - length - len(MAGIC) - 4
+        start = self._size - length - len(MAGIC) - 4
         with suppress(CorruptFile):
-            return ParquetTail(self._read((place, place + length)))
+            return ParquetTail(self._read((start, start + length)))
         return None
 
     @cached_property
@@ -97,13 +97,13 @@ class PageReader:
     def bounds(self, group: int, leaves: Sequence[int]) -> Mapping[int, PageBounds]:
         """The bounds of the pages of columns, for the columns that have them."""
         self._load(group, leaves)
-        places, bounds_by_leaf = {}, {}
+        ranges, bounds_by_leaf = {}, {}
         for leaf in leaves:
             with suppress(CorruptFile):
-                place = None if self._tail is None else self._tail.bounds_at(group, leaf)
-                if place is not None and self._has(place):
-                    places[leaf] = place
-        for leaf, data in zip(places, self._fetch(list(places.values())), strict=True):
+                range_ = None if self._tail is None else self._tail.bounds_at(group, leaf)
+                if range_ is not None and self._has(range_):
+                    ranges[leaf] = range_
+        for leaf, data in zip(ranges, self._fetch(list(ranges.values())), strict=True):
             pages = self._pages[group, leaf]
             with suppress(CorruptFile):
                 if pages is not None and (bounds := decode_page_bounds(data, pages=len(pages.firsts))) is not None:
@@ -117,20 +117,20 @@ class PageReader:
         stored = self._footer.row_group(group)
         if len(missing) == 0 or not all(stored.column(leaf).has_offset_index for leaf in missing):
             return
-        places, within, tail = {}, {}, self._tail
+        ranges, within, tail = {}, {}, self._tail
         for leaf in missing:
             with suppress(CorruptFile):
-                place = None if tail is None else tail.pages_at(group, leaf)
-                if tail is not None and place is not None and self._has(place, tail.stored(group, leaf)):
-                    places[leaf] = place
+                range_ = None if tail is None else tail.pages_at(group, leaf)
+                if tail is not None and range_ is not None and self._has(range_, tail.stored(group, leaf)):
+                    ranges[leaf] = range_
                     within[leaf] = tail.stored(group, leaf)
-        for leaf, data in zip(places, self._fetch(list(places.values())), strict=True):
+        for leaf, data in zip(ranges, self._fetch(list(ranges.values())), strict=True):
             with suppress(CorruptFile):
                 self._pages[group, leaf] = decode_pages(data, rows=stored.num_rows, within=within[leaf])
 
-    def _has(self, *places: Range) -> bool:
+    def _has(self, *ranges: Range) -> bool:
         """Whether all of these byte ranges are inside of the file."""
-        return all(0 <= begin < end <= self._size for begin, end in places)
+        return all(0 <= begin < end <= self._size for begin, end in ranges)
 
     def read(self, group: int, leaves: list[int], first: int, rows: int, *, use_threads: bool) -> pa.Table:
         """Read ``rows`` rows of a row group from row ``first`` on, of columns whose pages are known, in order."""
@@ -145,14 +145,14 @@ class PageReader:
         file, use_threads = self._reopen(pa.BufferReader(copy)), use_threads and len(copy) > _MANY
         columns: list[tuple[int, pa.Field, pa.ChunkedArray]] = []
         ranks = {leaf: rank for rank, leaf in enumerate(leaves)}
-        for place, (span, inside) in enumerate(spans.items()):
+        for number, (span, inside) in enumerate(spans.items()):
             names = [self._footer.schema.column(leaf).path for leaf in inside]
-            table = file.read_row_group(place, columns=names, use_threads=use_threads)
+            table = file.read_row_group(number, columns=names, use_threads=use_threads)
             if table.num_rows != span.end - span.first:
                 raise CorruptFile(f"pages of row group {group} have {table.num_rows} rows, not {span.end - span.first}")
             part = table.slice(first - span.first, rows)
-            places = [min(ranks[leaf] for leaf in siblings) for siblings in self._columns(inside)]
-            columns.extend(zip(places, part.schema, part.columns, strict=True))
+            first_ranks = [min(ranks[leaf] for leaf in siblings) for siblings in self._columns(inside)]
+            columns.extend(zip(first_ranks, part.schema, part.columns, strict=True))
         columns.sort(key=lambda column: column[0])
         schema = pa.schema([field for _, field, _ in columns])
         return pa.Table.from_arrays([values for *_, values in columns], schema=schema).combine_chunks()
@@ -182,12 +182,12 @@ class PageReader:
     def _copy(self, tail: ParquetTail, group: int, spans: Mapping[_Span, list[int]]) -> bytes:
         """A file with the pages of these columns, a row group for each span."""
         wanted = [(span, leaf) for span, leaves in spans.items() for leaf in leaves]
-        pages = self._fetch([self._place(group, leaf, span) for span, leaf in wanted])
+        pages = self._fetch([self._range(group, leaf, span) for span, leaf in wanted])
         headers = [self._headers(group, leaf, span, data) for (span, leaf), data in zip(wanted, pages, strict=True)]
         # A dictionary that the writer abandoned for too many distinct values may be far larger than the pages wanted.
         used = [any(header.by_dictionary for header in page_headers) for page_headers in headers]
-        places = [self._dictionary(tail, group, leaf) for _, leaf in wanted]
-        dictionaries = self._fetch([place if use else (0, 0) for place, use in zip(places, used, strict=True)])
+        ranges = [self._dictionary(tail, group, leaf) for _, leaf in wanted]
+        dictionaries = self._fetch([range_ if use else (0, 0) for range_, use in zip(ranges, used, strict=True)])
         out, at = [MAGIC], len(MAGIC)
         copied: dict[_Span, dict[int, Copied]] = {span: {} for span in spans}
         for (span, leaf), dictionary, data, page_headers in zip(wanted, dictionaries, pages, headers, strict=True):
@@ -198,7 +198,7 @@ class PageReader:
         parts = [(span.end - span.first, columns) for span, columns in copied.items()]
         return b"".join([*out, tail.footer_of(group, parts)])
 
-    def _place(self, group: int, leaf: int, span: _Span) -> Range:
+    def _range(self, group: int, leaf: int, span: _Span) -> Range:
         """The byte range of the pages of a column."""
         pages = self._known(group, leaf)
         begin, end = pages.covering(span.first, span.end - 1)
@@ -229,10 +229,10 @@ class PageReader:
             raise CorruptFile(f"the pages of column {leaf} of row group {group} are not known")
         return pages
 
-    def _fetch(self, places: list[Range]) -> list[bytes]:
+    def _fetch(self, ranges: list[Range]) -> list[bytes]:
         """Bytes of the file; ranges that are near to each other are read together."""
         runs: list[Range] = []
-        for begin, end in sorted(place for place in places if place[0] < place[1]):
+        for begin, end in sorted(range_ for range_ in ranges if range_[0] < range_[1]):
             if len(runs) > 0 and begin <= runs[-1][1] + NEAR:
                 runs[-1] = (runs[-1][0], max(runs[-1][1], end))
             else:
@@ -243,16 +243,16 @@ class PageReader:
         else:
             data = [self._read(run) for run in runs]
         starts = [begin for begin, _ in runs]
-        return [_cut(place, starts, data) for place in places]
+        return [_cut(range_, starts, data) for range_ in ranges]
 
-    def _read(self, place: Range) -> bytes:
-        begin, end = place
+    def _read(self, range_: Range) -> bytes:
+        begin, end = range_
         return bytes(self._source.read_at(end - begin, begin))
 
 
-def _cut(place: Range, starts: list[int], data: list[bytes]) -> bytes:
+def _cut(range_: Range, starts: list[int], data: list[bytes]) -> bytes:
     """The bytes of a range, from reads that began at ``starts``."""
-    begin, end = place
+    begin, end = range_
     if begin >= end:
         return b""
     run = bisect_right(starts, begin) - 1
@@ -301,10 +301,10 @@ def _measured_columns(
     reader: PageReader, footer: Any, group: int, leaves: Mapping[int, Leaf]
 ) -> dict[int, _PageColumn]:
     """The columns whose pages have known locations and bounds, by field id."""
-    places = {id_: leaf for id_, leaf in leaves.items() if _is_measured(footer.row_group(group).column(leaf.index))}
-    bounds_by_leaf = reader.bounds(group, [leaf.index for leaf in places.values()])
+    measured = {id_: leaf for id_, leaf in leaves.items() if _is_measured(footer.row_group(group).column(leaf.index))}
+    bounds_by_leaf = reader.bounds(group, [leaf.index for leaf in measured.values()])
     columns = {}
-    for id_, leaf in places.items():
+    for id_, leaf in measured.items():
         pages = reader.pages(group, leaf.index)
         if pages is not None and leaf.index in bounds_by_leaf:
             stored = footer.schema.column(leaf.index)
