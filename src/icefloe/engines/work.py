@@ -171,11 +171,18 @@ class ScanRequest:
         metadata = self.base.metadata
         return metadata.schema if self.snapshot is None else read_schema(metadata, self.snapshot)
 
-    def plan(self, more: Expr = ALWAYS_TRUE, *, trace: bool = False, data_rows: DataRows = Pruner.data_rows) -> Plan:
+    def plan(
+        self,
+        more: Expr = ALWAYS_TRUE,
+        *,
+        bounded: tuple[int, ...] = (),
+        trace: bool = False,
+        data_rows: DataRows = Pruner.data_rows,
+    ) -> Plan:
         """The files to read; ``more`` is another filter, such as one that Spark pushes down.
 
-        With ``trace`` the plan also lists why each manifest and file was kept or skipped. ``data_rows`` reads and
-        prunes the data manifests.
+        The plan has the bounds of the columns ``bounded``. With ``trace`` it also lists why each manifest and file was
+        kept or skipped. ``data_rows`` reads and prunes the data manifests.
         """
         on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
         plan = plan_scan(
@@ -186,6 +193,7 @@ class ScanRequest:
             boxes=self.boxes,
             columns=self.columns,
             schema=self.schema,
+            bounded=bounded,
             trace=trace,
             table=self.base.name,
             data_rows=data_rows,

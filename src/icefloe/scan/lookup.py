@@ -33,7 +33,7 @@ def files_at(store: ManifestStore, metadata: TableMetadata, snapshot: Snapshot |
     rows = attach_vectors(files, vectors)
     count = rows.num_rows
     rows = rows.append_column("match", pa.repeat(pa.scalar(int(Match.ALL), pa.int8()), count))
-    return to_tasks(without_delete_files(rows), pa.repeat(pa.scalar(0, pa.int32()), count), statistics=False)
+    return to_tasks(without_delete_files(rows), pa.repeat(pa.scalar(0, pa.int32()), count))
 
 
 def data_files_at(

@@ -19,7 +19,7 @@ from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import ContentType, Measure, StatColumn, stat_columns
+from icefloe.model.entries import BOUNDS, ContentType, Measure, StatColumn, column_key, stat, stat_columns
 from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -45,15 +45,15 @@ def plan_scan(
     schema: Schema | None = None,
     table: str | None = None,
     boxes: tuple[Box, ...] = (),
-    statistics: bool = False,
+    bounded: tuple[int, ...] = (),
     trace: bool = False,
     data_rows: DataRows = Pruner.data_rows,
 ) -> Plan:
     """The files of a snapshot that may contain rows matching ``filter``, with the deletes that apply to them.
 
     ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. Files
-    whose shapes are all outside one of the ``boxes`` are skipped; rows of other files are not tested for that. With
-    ``statistics`` the tasks have all column statistics. With ``trace`` the plan has the reason of each decision.
+    whose shapes are all outside one of the ``boxes`` are skipped; rows of other files are not tested for that. The
+    tasks have the bounds of the columns ``bounded``. With ``trace`` the plan has the reason of each decision.
     ``data_rows`` reads and prunes the data manifests.
     """
     table_schema = schema
@@ -71,12 +71,13 @@ def plan_scan(
         deletes = pruner.delete_rows(store, root, candidates)
         compared = pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist()
         compared += [box.field_id for box in column_boxes]
-        wanted = None if statistics else statistics_keys(bound, fields, compared)
+        compared += bounded
+        wanted = statistics_keys(bound, fields, compared)
         attached = attach_deletes(data_rows(pruner, store, root, candidates, wanted), deletes, store.context)
     if tracer is not None:
         tracer.record_deletes(deletes, attached.outcomes)
     return replace(
-        _plan(metadata, bound, table_schema, attached, origin, statistics=statistics),
+        _plan(metadata, bound, table_schema, attached, origin, bounded),
         schema=selected(store, metadata, table_schema, columns, table),
         files_skipped=pruner.files_skipped,
         manifests_read=pruner.manifests_read,
@@ -108,13 +109,12 @@ def _plan(
     schema: Schema,
     attached: Attached,
     origin: Origin,
-    *,
-    statistics: bool = False,
+    bounded: tuple[int, ...] = (),
 ) -> Plan:
     """The plan of data files with their deletes, which returns all columns of the schema."""
     remaining, index = residuals(bound, partition_fields(metadata), schema, attached.data)
     return Plan(
-        tasks=to_tasks(attached.data, index, statistics=statistics),
+        tasks=to_tasks(attached.data, index, bounded),
         schema=schema,
         table_schema=schema,
         filter=bound,
@@ -175,15 +175,15 @@ def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
     return delete_rows(store, root, root.leaves(ContentType.DELETE_MANIFEST))
 
 
-def to_tasks(rows: pa.Table, residual: pa.Array, *, statistics: bool) -> pa.Table:
-    """Scan tasks: the columns of ``TASK``, followed by the partition values, or by all statistics."""
+def to_tasks(rows: pa.Table, residual: pa.Array, bounded: tuple[int, ...] = ()) -> pa.Table:
+    """Scan tasks: the columns of ``TASK``, followed by the partition values and the bounds of some columns."""
     columns = stat_columns(rows).items()
-    names = [name for name, column in columns if _is_in_tasks(column, statistics=statistics)]
+    bounds = {stat(measure, column_key(id_)) for measure in BOUNDS for id_ in bounded}
+    names = [name for name, column in columns if name in bounds or _is_partition_value(column)]
     rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
     return rows.select([*TASK.names, *names])
 
 
-def _is_in_tasks(column: StatColumn, *, statistics: bool) -> bool:
-    """Whether scan tasks have a statistics column; some columns are for manifests only."""
-    of_files = column.measure not in (Measure.HAS_NULL, Measure.HAS_NAN)
-    return of_files and (statistics or column.key.is_partition)
+def _is_partition_value(column: StatColumn) -> bool:
+    """Whether a column describes the partition of a file; some columns are for manifests only."""
+    return column.key.is_partition and column.measure not in (Measure.HAS_NULL, Measure.HAS_NAN)

@@ -117,11 +117,12 @@ def test_a_table_without_snapshots_has_an_empty_plan(version):
     assert plan.splits().num_rows == 0
 
 
-def test_tasks_carry_statistics_of_columns_only_on_request():
+def test_tasks_have_bounds_of_columns_only_on_request():
     tree = Tree(version=2)
     tree.commit(added=rows(data_file("A", lower=3, upper=4)))
     assert plan_of(tree, "id > 1").tasks.column_names == TASK.names
-    assert plan_of(tree, statistics=True).tasks["lower_bound:1"].to_pylist() == [3]
+    bounds = plan_of(tree, bounded=(1,)).tasks.select(["lower_bound:1", "upper_bound:1"])
+    assert bounds.to_pylist() == [{"lower_bound:1": 3, "upper_bound:1": 4}]
 
 
 def test_every_row_matching_is_told_without_reading_files():
@@ -160,10 +161,10 @@ def test_a_residual_is_what_the_partition_leaves_of_the_filter(version):
     assert plan.tasks["lower_bound:p1000"].to_pylist() == [0, 20]
 
 
-@pytest.mark.parametrize("statistics", [False, True])
+@pytest.mark.parametrize("bounded", [(), (1,)])
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_tasks_have_nothing_that_is_said_of_manifests_alone(version, statistics):
-    tasks = plan_of(partitioned(version), statistics=statistics).tasks
+def test_tasks_have_nothing_that_is_said_of_manifests_alone(version, bounded):
+    tasks = plan_of(partitioned(version), bounded=bounded).tasks
     of_manifests = (Measure.HAS_NULL, Measure.HAS_NAN)
     assert not any(column.measure in of_manifests for column in stat_columns(tasks).values())
 
@@ -173,6 +174,6 @@ def test_a_store_that_knows_more_statistics_gives_the_same_plan():
     tree.commit(added=rows(data_file("A", lower=0, upper=4), data_file("B", lower=5, upper=9)))
     metadata = table_of(tree)
     store = ManifestStore(tree.io, manifest_context(metadata), ManifestCache())
-    whole = plan_scan(store, metadata, metadata.current_snapshot, statistics=True)
+    whole = plan_scan(store, metadata, metadata.current_snapshot, bounded=(1,))
     later = plan_scan(store, metadata, metadata.current_snapshot)
     assert later.tasks.equals(whole.tasks.select(TASK.names))

@@ -5,14 +5,17 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 
 /** Marks the place of a scan in a plan until PlannedScans replaces it by a scan of Spark's own Parquet reader. */
-public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
+public class IcefloeScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Statistics {
   final IcefloeTable table;
   final StructType wanted;
   final Map options;
@@ -48,6 +51,19 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, Statistics {
   public Statistics estimateStatistics() { return this; }
   public OptionalLong sizeInBytes() { return OptionalLong.of(Json.at(table.description, "size_bytes").asLong()); }
   public OptionalLong numRows() { return OptionalLong.empty(); }
+
+  /** The columns whose values of the other side of a join can skip files; RuntimeFilters lets them do so. */
+  public NamedReference[] filterAttributes() {
+    java.util.ArrayList columns = new java.util.ArrayList();
+    for (int i = 0; i < wanted.length(); i++) {
+      if (FileBounds.areKnown(wanted.apply(i).dataType())) {
+        columns.add(org.apache.spark.sql.connector.expressions.FieldReference$.MODULE$.column(wanted.apply(i).name()));
+      }
+    }
+    return (NamedReference[]) columns.toArray(new NamedReference[0]);
+  }
+
+  public void filter(Predicate[] predicates) { }  // the plan in place of this scan has the filters
 
   public Batch toBatch() { throw table.peer.notPlanned(); }
 

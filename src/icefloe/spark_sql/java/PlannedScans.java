@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -19,7 +20,21 @@ public class PlannedScans extends Rule {
     Scans scans = new Scans();
     scans.merged = MergedInserts.target((LogicalPlan) plan);
     if (scans.merged != null) scans.operation = MergedInserts.write((LogicalPlan) plan).id;
-    return Replacement.scans((LogicalPlan) plan, scans);
+    LogicalPlan planned = Replacement.scans((LogicalPlan) plan, scans);
+    if (planned == plan) return plan;
+    LogicalPlan complete = (LogicalPlan) planned.transformAllExpressions(new BuildSides());
+    return (TreeNode) complete.transformUp(new RuntimeFilters());
+  }
+
+  /** Replaces the scans in the plans by which Spark makes filters at run time. */
+  private class BuildSides extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) { return node instanceof DynamicPruningSubquery; }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      DynamicPruningSubquery filter = (DynamicPruningSubquery) node;
+      return filter.withNewPlan((LogicalPlan) PlannedScans.this.apply(filter.buildQuery()));
+    }
   }
 
   private static class Scans implements Replacement.Nodes {

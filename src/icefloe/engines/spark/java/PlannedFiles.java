@@ -2,6 +2,7 @@ package icefloe.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiFunction;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
@@ -45,17 +46,24 @@ import scala.collection.immutable.Seq;
  * Spark's list of files. Executors do not need this class: they get file splits. Filters on the constants are applied
  * here, because Spark applies them nowhere else; the planner gets them as well.
  */
-public class PlannedFiles implements FileIndex {
-  private final java.util.function.BiFunction planner;
+public class PlannedFiles implements FileIndex, BiFunction {
+  private final BiFunction planner;
   private final StructType constants;
   private final String table;
   private final long size;
+  private final String[] bounded;  // the columns whose bounds are the last constants, two for each
 
-  public PlannedFiles(java.util.function.BiFunction planner, StructType constants, String table, long size) {
+  public PlannedFiles(BiFunction planner, StructType constants, String table, long size, String[] bounded) {
     this.planner = planner;
     this.constants = constants;
     this.table = table;
     this.size = size;
+    this.bounded = bounded;
+  }
+
+  /** The same files with more constants: the bounds of columns. */
+  public Object apply(Object constants, Object columns) {
+    return new PlannedFiles(planner, (StructType) constants, table, size, (String[]) columns);
   }
 
   public Seq rootPaths() { return single(new Path(table)); }
@@ -78,7 +86,9 @@ public class PlannedFiles implements FileIndex {
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    Object answer = planner.apply(zone, text(onConstants) + text(onData));
+    StringBuilder request = new StringBuilder(zone);
+    for (int i = 0; i < bounded.length; i++) request.append('\n').append(bounded[i]);
+    Object answer = planner.apply(request.toString(), text(onConstants) + text(onData));
     if (answer instanceof String) Platform.throwException(new QueryExecutionException((String) answer, null));
     try {
       return seq(directories(stream(answer), predicates(onConstants)));

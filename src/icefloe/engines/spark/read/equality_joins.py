@@ -111,7 +111,7 @@ class EqualityDeletes:
         """The rows of the delete files of a group, with their sequence number and partition."""
         files = self.files.take(pa.array(group.rows))
 
-        def listed(filters: list[str], zone: str) -> pa.Table:
+        def listed(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
             self._check_columns(files, group)
             numbers = files["sequence_number"]
             columns = [hadoop.paths(files["location"]), files["file_size_in_bytes"], numbers, self._scopes(files)]

@@ -24,8 +24,10 @@ from icefloe.engines.spark.session import PerJvm, child_session, java_class
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError
 
-Lister = Callable[[list[str], str], pa.Table]  # (filters as SQL text, session time zone) -> location, size, constants
+# (filters as SQL text, session time zone, columns with bounds) -> location, size, constants, bounds
+Lister = Callable[[list[str], str, list[str]], pa.Table]
 
+HAS_BOUNDS = "icefloe.has-bounds"  # an option of the relation, which RuntimeFilters.java looks for
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 BYTES_MAX = 4 << 20
 _ROWS_AT_ONCE = 4096  # that the JVM decodes together
@@ -37,21 +39,27 @@ class _Planner:
 
     def __init__(self, files: Lister, spark: SparkSession) -> None:
         self._spark = spark
-        self._answer = lru_cache(_ANSWERS_KEPT)(lambda zone, filters: _Answer(files(filter_lines(filters), zone)))
+        self._files = files
+        self._answer = lru_cache(_ANSWERS_KEPT)(self._planned)
         self._lock = threading.Lock()
 
-    def apply(self, zone: str, filters: str) -> Any:
+    def apply(self, request: str, filters: str) -> Any:
         """The files of a scan, as bytes or a ``java.io.File``, or the marked text of an error.
 
-        py4j does not pass on the message of an exception.
+        The lines of the request are the time zone, and the names of the columns whose bounds are wanted. py4j does not
+        pass on the message of an exception.
         """
         try:
             with self._lock:
-                return self._answer(zone, filters).content(self._spark)
+                return self._answer(request, filters).content(self._spark)
         except IcefloeError as error:
             return marked(type(error), str(error))
         except Exception:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
+
+    def _planned(self, request: str, filters: str) -> _Answer:
+        zone, *bounded = request.split("\n")
+        return _Answer(self._files(filter_lines(filters), zone, bounded))
 
 
 class _Answer:
@@ -93,24 +101,27 @@ def relation(
     settings: Mapping[str, str],
     hadoop: Mapping[str, str],
     is_parquet: bool = True,
+    has_bounds: bool = False,
 ) -> DataFrame:
     """The rows of the files that ``files`` lists, with the constants of their file after their columns.
 
     ``settings`` apply to this relation only, which has a child session of its own, and ``hadoop`` are those of its
     Hadoop configuration. Without ``is_parquet`` each file is one row with its path and its content, and is not opened
-    unless the content is selected.
+    unless the content is selected. With ``has_bounds`` the lister returns the bounds of columns that it is asked for,
+    by which joins skip files.
     """
-    java = child_session(spark, settings)._jsparkSession
+    java, options = child_session(spark, settings)._jsparkSession, {**hadoop, HAS_BOUNDS: str(has_bounds).lower()}
     partition, planner = _parsed(java, constants), java_function(spark, _Planner(files, spark).apply)
+    unbounded = spark.sparkContext._gateway.new_array(java_class(spark, "java.lang.String"), 0)
     described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
-        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes)),
+        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes, unbounded)),
         partition,
         _parsed(java, columns),
         java_class(spark, "scala.Option").empty(),
         _FILE_FORMAT.of(spark).newInstance(objects(spark))
         if is_parquet
         else java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")(),
-        java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(dict(hadoop)),
+        java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(options),
         java,
     )
     return DataFrame(spark._jsparkSession.baseRelationToDataFrame(described), spark)

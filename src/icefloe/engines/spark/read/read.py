@@ -38,7 +38,10 @@ from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
 from icefloe.expr.text.filter_parser import parse_pushed
 from icefloe.expr.text.spark_sql import to_sql
+from icefloe.model.arrow.arrow_types import arrow_type
+from icefloe.model.entries import BOUNDS, column_key, stat
 from icefloe.model.schema.schema import Schema
+from icefloe.model.schema.types import Field
 from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
 
@@ -102,8 +105,8 @@ def survivors(spark: SparkSession, source: Source, deleted: Mapping[str, BitMap6
     """The live rows of the files in ``deleted``, without the rows at those positions."""
     touched = pa.array(list(deleted), pa.string())
 
-    def plan(filter_: Expr) -> Plan:
-        whole = source.plan(filter_)
+    def plan(filter_: Expr, bounded: tuple[int, ...]) -> Plan:
+        whole = source.plan(filter_, bounded)
         return replace(whole, tasks=whole.tasks.filter(pc.is_in(whole.tasks["location"], value_set=touched)))
 
     return dataframe(spark, replace(source, plan=plan, also_deleted=deleted, has_deletes=True))
@@ -190,8 +193,8 @@ def _by_tasks(spark: SparkSession, source: Source, wanted: Wanted, files: FilesB
         result=result,
     )
 
-    def listed(filters: list[str], zone: str) -> pa.Table:
-        whole = source.plan(_understood(source.pushed, source.schema))  # Spark pushes no filter through Python
+    def listed(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
+        whole = source.plan(_understood(source.pushed, source.schema), ())  # Spark pushes no filter through Python
         plan = source.files_of(whole, Route.TASKS)
         constants = {constant.name: constant.values(plan.tasks) for constant in wanted.constants}
         groups = file_groups(spark, plan, constants, source.also_deleted)
@@ -238,6 +241,7 @@ def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -
         size_bytes=source.size_bytes,
         settings=_settings(source, wanted),
         hadoop=source.hadoop.settings,
+        has_bounds=True,
     )
 
 
@@ -253,17 +257,28 @@ def _settings(source: Source, wanted: Wanted) -> Mapping[str, str]:
 def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
     """The function that lists the files of a scan: location, size and the constants in order."""
 
-    def files(filters: list[str], zone: str) -> pa.Table:
-        plan = source.plan(_understood(parse_pushed(filters, zone), source.schema))
+    def files(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
+        of_bounds = [source.schema.by_name[name] for name in bounded]
+        understood = _understood(parse_pushed(filters, zone), source.schema)
+        plan = source.plan(understood, tuple(field.id for field in of_bounds))
         plan = source.files_of(plan, route)
         tasks = plan.tasks
         columns = [source.hadoop.paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
         columns += [constant.values(tasks) for constant in wanted.constants]
         if wanted.positions and source.has_deletes:
             columns.append(_bitmaps(tasks, source.deleted_positions(plan)))
+        columns += chain.from_iterable(_bounds(tasks, field) for field in of_bounds)
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
+
+
+def _bounds(tasks: pa.Table, field: Field) -> Iterator[pa.ChunkedArray]:
+    """The bounds of a column in each file, null where they are unknown."""
+    type_ = arrow_type(field.type)
+    for measure in BOUNDS:
+        name = stat(measure, column_key(field.id))
+        yield tasks[name].cast(type_) if name in tasks.column_names else pa.nulls(tasks.num_rows, type_)
 
 
 def _understood(filter_: Expr, schema: Schema) -> Expr:

@@ -68,7 +68,7 @@ def planned_source(
     hadoop = hadoop_storage(spark, files.io, location)
     deleted = files.deleted_rows.positions(plan.tasks["location"].to_pylist())
     source = Source(
-        plan=lambda _: plan,
+        plan=lambda _, bounded: plan,
         vectors=lambda _: deleted,
         schema=schema,
         location=location,
@@ -107,9 +107,9 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         read = _only(read, (*wanted, *filter_columns(condition, schema).fields))
 
     @lru_cache(_PLANS_KEPT)
-    def plan(more: Expr) -> Plan:
+    def plan(more: Expr, bounded: tuple[int, ...]) -> Plan:
         data_rows = data_rows_by_tasks(spark, scan.snapshot)
-        planned = replace(scan, columns=None, schema=schema).plan(more, data_rows=data_rows)
+        planned = replace(scan, columns=None, schema=schema).plan(more, bounded=bounded, data_rows=data_rows)
         return planned.counted(store.io) if forms.has_deletes else planned
 
     source = Source(

@@ -24,7 +24,7 @@ from icefloe.model.schema.schema import Schema
 from icefloe.scan.routes import Route, file_routes
 from icefloe.scan.tasks import Plan
 
-Planner = Callable[[Expr], Plan]
+Planner = Callable[[Expr, tuple[int, ...]], Plan]  # of a filter, with the bounds of columns
 Vectors = Callable[[Plan], Mapping[str, BitMap64]]
 
 BITMAP_BYTES_MAX = 1 << 30  # all bitmaps of one plan pass through the driver at once
