@@ -36,6 +36,7 @@ import spark_planning
 import spark_sql
 import stats_eval
 import thresholds
+import tpcds
 import transforms
 import writes
 from machine import facts
@@ -71,6 +72,7 @@ BENCHES = {
     "compaction": compaction,
     "expiry": expiry,
     "thresholds": thresholds,
+    "tpcds": tpcds,
     "bitmaps": bitmaps,
     "huge": huge,
     "rows": rows,
