@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.scan.plan import plan_scan
+from icefloe.model.entries import ContentType
 from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
+from icefloe.tree.root import live_files, read_root
 
 
 def file_of(folder: Path, rows: pa.Table, name: str = "a.parquet", **options: object) -> str:
@@ -19,8 +20,9 @@ def file_of(folder: Path, rows: pa.Table, name: str = "a.parquet", **options: ob
     return str(path)
 
 
-def entry_of(table: Table, *, statistics: bool = True) -> dict[str, object]:
-    (row,) = plan_scan(
-        pointer_of(table).load().store, table.metadata, table.metadata.current_snapshot, statistics=statistics
-    ).tasks.to_pylist()
+def entry_of(table: Table) -> dict[str, object]:
+    """The entry of the only data file, with its statistics."""
+    store = pointer_of(table).load().store
+    root = read_root(store, table.metadata.current_snapshot)
+    (row,) = live_files(store, root, root.leaves(ContentType.DATA_MANIFEST), ContentType.DATA).to_pylist()
     return row
