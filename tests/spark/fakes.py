@@ -61,7 +61,7 @@ class Files:
     def delete(self, location: str, positions: list[int]) -> None:
         self.deleted[location] = BitMap64(positions)
 
-    def plan(self, filter_: Expr) -> Plan:
+    def plan(self, filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         self.asked.append(filter_)
         kept = [row for row in self.rows if self._may_match(str(row["location"]), filter_)]
         self.returned.append([str(row["location"]) for row in kept])

@@ -61,7 +61,7 @@ def test_a_condition_may_be_anything_that_spark_evaluates(spark: SparkSession, f
 
 
 def test_an_error_of_the_planner_is_raised_as_itself(spark: SparkSession, files: Files) -> None:
-    def plan(filter_: Expr) -> Plan:
+    def plan(filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         raise NoSuchFile("no file root.parquet")
 
     files.plan = plan  # type: ignore[method-assign]

@@ -78,7 +78,7 @@ def planned(spark: SparkSession, table: Table) -> tuple[DataFrame, list[Plan]]:
     plans: list[Plan] = []
     base = pointer_of(table).load()
 
-    def plan(filter_: Expr) -> Plan:
+    def plan(filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         plans.append(plan_scan(base.store, base.metadata, base.metadata.current_snapshot, filter=filter_))
         return plans[-1]
 
@@ -89,7 +89,7 @@ def source_of(table: Table) -> Source:
     base = pointer_of(table).load()
     metadata = base.metadata
     return Source(
-        plan=lambda filter_: plan_scan(base.store, metadata, metadata.current_snapshot, filter=filter_),
+        plan=lambda filter_, bounded: plan_scan(base.store, metadata, metadata.current_snapshot, filter=filter_),
         vectors=lambda _: {},
         schema=metadata.schema,
         location=metadata.location,
@@ -316,7 +316,7 @@ def source_without(
         return stored_columns(LocalFileIO(), location)
 
     return Source(
-        plan=lambda _: plan,
+        plan=lambda _, bounded: plan,
         vectors=lambda _: {},
         schema=schema,
         location=str(folder),

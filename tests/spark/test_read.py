@@ -262,7 +262,7 @@ def _settings(spark: SparkSession) -> dict[str, str]:
 
 
 def test_an_error_of_the_planner_reaches_the_user_by_its_message(spark: SparkSession, files: Files) -> None:
-    def plan(filter_: Expr) -> Plan:
+    def plan(filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         raise NoSuchFile("no file s3://bucket/root.parquet: the snapshot was expired; load the table again")
 
     source = files.source(ID)
@@ -272,7 +272,7 @@ def test_an_error_of_the_planner_reaches_the_user_by_its_message(spark: SparkSes
 
 
 def test_a_fault_in_the_planner_shows_its_traceback(spark: SparkSession, files: Files) -> None:
-    def plan(filter_: Expr) -> Plan:
+    def plan(filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         raise KeyError("surprise")
 
     source = files.source(ID)
