@@ -238,7 +238,7 @@ def spark_source(table: str) -> Source:
     within = Path("data", "persistent", table, "data")
     shutil.copytree(within, copied / within, ignore=shutil.ignore_patterns("*.crc"))
 
-    def plan(filter_: Expr) -> Plan:
+    def plan(filter_: Expr, bounded: tuple[int, ...] = ()) -> Plan:
         found = plan_of(metadata, filter_)
         at = pa.array([str(copied / location) for location in found.tasks["location"].to_pylist()])
         return found.with_tasks(found.tasks.set_column(0, "location", at))
