@@ -89,8 +89,8 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
         bounds = new AttributeReference[] {bound("_lower_bound_", column), bound("_upper_bound_", column)};
         columns.put(column.name(), bounds);
       }
-      return new FileBounds(bounds[0], bounds[1], filter.copy(bounds[0], filter.buildQuery(), filter.buildKeys(),
-          filter.broadcastKeyIndices(), filter.onlyInBroadcast(), filter.exprId(), filter.hint()));
+      Expression onLower = (Expression) filter.withNewChildren(Json.seq((Object) bounds[0]));
+      return new FileBounds(bounds[0], bounds[1], onLower);
     }
 
     private static AttributeReference bound(String prefix, AttributeReference column) {
