@@ -16,7 +16,6 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
-from icefloe.cli.drawing import tree
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -25,6 +24,7 @@ import icefloe
 import show
 from events import COLUMNS, PER_COMMIT, SCHEMA, changes, commit_of_events, expected
 from icefloe import Table
+from icefloe.cli.verbs.contents import coloured_tree
 from quiet_spark import start_spark
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "demo"
@@ -156,14 +156,14 @@ def differences(one: DataFrame, other: DataFrame) -> int:
 def draw(sides: Sides, screen: Console) -> None:
     """The metadata trees, abbreviated."""
     screen.print("[bold]The v2 table[/bold]: metadata.json, manifest list, manifests, files")
-    screen.print(tree(sides.v2.at().outline(shown=2)))
+    screen.print(coloured_tree(sides.v2.at().outline(shown=2)))
     screen.print("\n[bold]The V4 table[/bold]: metadata.json, root, then leaves, files and deletion vectors")
     screen.print(
         f"(commit.root.max-data-files is {ROOT_MAX_DATA_FILES} here, not its default of 1000, so that files move to"
         " leaves and\nthe delete has to hide some of them with manifest deletion vectors)",
         style="dim",
     )
-    screen.print(tree(sides.v4.at().outline(shown=2)))
+    screen.print(coloured_tree(sides.v4.at().outline(shown=2)))
     screen.print()
 
 

@@ -103,7 +103,7 @@ def tree(
         file.write_text(f"{text}\n", encoding="utf-8")
         return Record(fields={"file": str(file), "form": str(form)}, text=f"wrote {file}")
     fields = node.as_dict() if form is TreeForm.TEXT else {"form": str(form), "drawing": text}
-    return Record(fields=fields, text=text, drawing=_coloured(node) if form is TreeForm.TEXT else None)
+    return Record(fields=fields, text=text, drawing=coloured_tree(node) if form is TreeForm.TEXT else None)
 
 
 def _drawn(node: Node, form: TreeForm) -> str:
@@ -194,7 +194,7 @@ def _shown_columns(table: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in table.schema.names)
 
 
-def _coloured(root: Node) -> Tree:
+def coloured_tree(root: Node) -> Tree:
     """An outline in the colours of a terminal; nodes that were removed are struck out."""
     drawn = Tree(_line(root), guide_style="dim")
     _add(drawn, root.children)
