@@ -26,11 +26,12 @@ from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.property_updates import SetProperties
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
+from icefloe.commit.operations.snapshot_updates import ExpireSnapshots
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.entries import ENTRY, ContentType, Status, concat, put
+from icefloe.model.metadata.retention import ExpirePolicy
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.version_rules import rules
 from icefloe.model.text.ddl import parse_ddl
@@ -318,7 +319,9 @@ class Bed:
         metadata = self.base.metadata
         old = [s for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
         if len(old) > 0:
-            commit(self.pointer, RemoveSnapshots(snapshot_ids=frozenset(s.snapshot_id for s in old)))
+            ids = frozenset(s.snapshot_id for s in old)
+            policy = ExpirePolicy(now_ms=metadata.last_updated_ms, snapshot_ids=ids)
+            commit(self.pointer, ExpireSnapshots(policy=policy, snapshot_ids=ids))
             self.io.delete([s.root for s in old if s.root is not None])
         now = self.pointer.load().pointer
         stale = [i.location for i in self.io.list(LOCATION) if kind_of(i.location) == "json" and i.location != now]

@@ -15,7 +15,7 @@ from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteWhere
 from icefloe.commit.operations.ref_updates import SetCurrentSnapshot, SetRef
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots, SetStatistics
+from icefloe.commit.operations.snapshot_updates import SetStatistics
 from icefloe.errors import AlreadyExists, ConflictError, InputError, NoSuchSnapshot
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.io.select import file_io
@@ -256,18 +256,6 @@ def test_rolling_back_and_setting_the_current_snapshot(table):
     assert [entry.snapshot_id for entry in table.metadata.snapshot_log] == [first, second, first, second]
     with pytest.raises(InputError, match="say where to"):
         table.rollback()
-
-
-def test_snapshots_are_removed_unless_they_have_a_name(table):
-    first = table.append(rows(1)).snapshot_id
-    table.append(rows(2))
-    table.tag("first", snapshot=first)
-    with pytest.raises(InputError, match="'first' names it"):
-        commit(pointer_of(table), RemoveSnapshots(snapshot_ids=frozenset({first})))
-    table.remove_ref("first")
-    commit(pointer_of(table), RemoveSnapshots(snapshot_ids=frozenset({first})))
-    assert len(table.snapshots) == 1
-    assert ids(table) == [1, 2]
 
 
 def test_statistics_belong_to_snapshots(table):

@@ -20,7 +20,6 @@ from icefloe.commit.draft import Update
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteFiles, ReplacePartitions
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.env import SYSTEM
 from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.expr.text.filter_parser import parse_filter
@@ -217,9 +216,9 @@ def cherry_pick(table: Table) -> None:
     table.cherry_pick(staged.snapshot_id)
 
 
-def remove_snapshots(table: Table) -> None:
+def expire_staged(table: Table) -> None:
     (staged,) = [s for s in table.snapshots if s.summary.get("wap.id") == "audit"]
-    _commit(table, RemoveSnapshots(snapshot_ids=frozenset({staged.snapshot_id})))
+    table.expire(snapshots=[staged.snapshot_id], clean=False).execute()
 
 
 FIRST: dict[str, Act] = {
@@ -241,7 +240,7 @@ OTHERS: dict[str, Act] = {
     "branch commit": lambda table: table.append(rows(80), branch="side", create_branch=True),
     "cherry-pick": cherry_pick,
     "rollback": lambda table: table.rollback(snapshot=table.snapshots[0].snapshot_id),
-    "remove snapshots": remove_snapshots,
+    "expire": expire_staged,
 }
 ACTS = {**FIRST, **OTHERS}
 

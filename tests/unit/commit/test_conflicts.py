@@ -16,7 +16,6 @@ from icefloe.commit.operations.ref_updates import SetCurrentSnapshot
 from icefloe.commit.operations.remove_files import RemoveFiles
 from icefloe.commit.operations.rewrite import RewriteFiles
 from icefloe.commit.operations.row_delta import RowDelta
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.errors import ConflictError, InputError
 from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.properties import DELETE_ISOLATION
@@ -281,7 +280,7 @@ def test_a_history_that_expired_since_it_was_read_is_a_conflict(version):
     middle = world.head
     adds_in_rome_again = Append(added=rows(data("another", "Rome")))
     world.commit(adds_in_rome_again)
-    world.commit(RemoveSnapshots(snapshot_ids=frozenset({read.snapshot_id, middle.snapshot_id})))
+    world.table().expire(snapshots=[read.snapshot_id, middle.snapshot_id], clean=False).execute()
     with pytest.raises(ConflictError, match="expired"):
         world.commit(late)
 

@@ -13,7 +13,6 @@ from icefloe.commit import loop
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.property_updates import SetProperties
-from icefloe.commit.operations.snapshot_updates import RemoveSnapshots
 from icefloe.commit.table_location import read_metadata
 from icefloe.env import SYSTEM
 from icefloe.errors import AlreadyExists, CommitFailed, CommitStateUnknown, ConflictError
@@ -138,7 +137,7 @@ def expire_elsewhere(world: World, monkeypatch) -> int:
     with monkeypatch.context() as patched:
         patched.setattr("icefloe.commit.unknown_outcomes.RECORDS", {})
         world.commit(append_of(world, 2))
-        world.commit(RemoveSnapshots(snapshot_ids=frozenset({landed})))
+        world.table().expire(snapshots=[landed], clean=False).execute()
     return landed
 
 

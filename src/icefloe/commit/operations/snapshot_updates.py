@@ -1,4 +1,4 @@
-"""Removes snapshots, and sets their statistics files (spec: Table Metadata, Table statistics)."""
+"""Expires snapshots, and sets their statistics files (spec: Table Metadata, Table statistics)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from icefloe.commit.operations.metadata_update import MetadataUpdate
 from icefloe.model.metadata.retention import ExpirePolicy, apply_policy
 from icefloe.model.metadata.statistics_files import PartitionStatisticsFile, StatisticsFile
 from icefloe.model.metadata.table_metadata import TableMetadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveSnapshots(MetadataUpdate):
-    """Removes snapshots that no branch or tag references; deletes no files."""
-
-    snapshot_ids: frozenset[int]
-    name: str = "remove snapshots"
-
-    def change(self, metadata: TableMetadata, timestamp_ms: int, work: Work) -> TableMetadata:
-        """The table without the snapshots."""
-        return metadata.without_snapshots(self.snapshot_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
