@@ -10,7 +10,7 @@ from hypothesis import given
 from pyroaring import BitMap64
 
 from icefloe.codecs.puffin.deletion_vector import MAGIC, decode_dv, encode_dv
-from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin, read_blob
+from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, encode_puffin
 from icefloe.errors import FormatError, UnsupportedError
 from support.damage import damaged
 
@@ -39,5 +39,4 @@ def test_a_damaged_bitmap_in_a_right_frame_is_refused_or_read(vector: bytes) -> 
 @given(damaged(PUFFIN))
 def test_a_damaged_puffin_file_is_refused_or_read(data: bytes) -> None:
     with contextlib.suppress(FormatError, UnsupportedError):
-        for blob in decode_puffin_footer(data, where="file").blobs:
-            read_blob(data, blob, where="file")
+        decode_puffin_footer(data, where="file")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from icefloe.codecs.manifest.context import ManifestContext
 from icefloe.codecs.parquet.partition_statistics import COUNTS
-from icefloe.codecs.puffin.puffin_file import Blob, decode_puffin_footer, read_blob
+from icefloe.codecs.puffin.puffin_file import Blob, BlobMetadata, decode_puffin_footer
 from icefloe.model.arrow.conform import FIELD_ID
 from icefloe.model.entries import partition_key
 from icefloe.model.metadata.statistics_files import StatisticsFile
@@ -20,7 +20,7 @@ def decode_statistics(data: bytes, entry: StatisticsFile) -> tuple[Blob, ...]:
     return tuple(
         Blob(
             type=blob.type,
-            data=read_blob(data, blob, where=where),
+            data=read_blob(data, blob),
             fields=blob.fields,
             snapshot_id=blob.snapshot_id,
             sequence_number=blob.sequence_number,
@@ -29,6 +29,14 @@ def decode_statistics(data: bytes, entry: StatisticsFile) -> tuple[Blob, ...]:
         )
         for blob in decode_puffin_footer(data, where=where).blobs
     )
+
+
+def read_blob(data: bytes, blob: BlobMetadata) -> bytes:
+    """The bytes of one blob of a whole Puffin file, decompressed."""
+    stored = data[blob.location.offset : blob.location.offset + blob.location.length]
+    if blob.compression_codec is None:
+        return stored
+    return bytes(pa.CompressedInputStream(pa.BufferReader(stored), blob.compression_codec).read())
 
 
 def decode_partition_statistics(data: bytes, context: ManifestContext) -> pa.Table:

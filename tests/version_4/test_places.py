@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.codecs.puffin.puffin_file import decode_puffin_footer, deletion_vector_blob, encode_puffin, read_blob
+from icefloe.codecs.puffin.puffin_file import decode_puffin_footer, deletion_vector_blob, encode_puffin
 from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.snapshot_updates import SetStatistics
@@ -24,6 +24,7 @@ from icefloe.table.table import Table
 from icefloe.testing.check import check_table
 from support.engine_work import write_entries
 from support.metadata_documents import metadata_json
+from support.statistics_files import read_blob
 from support.tables import new_catalog, sorted_rows
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "city": ["Oslo", "Oslo", "Rome", "Rome", None, None]})
@@ -160,7 +161,7 @@ def test_70_a_vector_applies_whatever_its_footer_names(tmp_path, name):
     (puffin,) = puffins(table)
     data = puffin.read_bytes()
     blobs = [
-        deletion_vector_blob(read_blob(data, blob, where="v"), referenced_file=name, cardinality=1)
+        deletion_vector_blob(read_blob(data, blob), referenced_file=name, cardinality=1)
         for blob in decode_puffin_footer(data, where="v").blobs
     ]
     puffin.write_bytes(encode_puffin(blobs, None)[0])

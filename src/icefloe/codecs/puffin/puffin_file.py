@@ -1,7 +1,8 @@
 """Puffin files: a sequence of blobs and a JSON footer that describes them (Puffin spec).
 
-The file is ``magic | blobs | magic | payload | payload size | flags | magic``. The payload may be LZ4-compressed and
-blobs may be compressed with LZ4 or Zstandard; both are read. Blobs are written uncompressed or with Zstandard.
+The file is ``magic | blobs | magic | payload | payload size | flags | magic``. The payload may be LZ4-compressed, which
+is read and not written. Blobs are written uncompressed or with Zstandard; only deletion vectors are read, which are
+never compressed.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def _payload(data: bytes, where: str, limits: Limits) -> tuple[bytes, int]:
         raise UnsupportedError(f"{where}: unknown Puffin flags {flags:#x}", location=where)
     payload = data[start:end]
     if flags & _LZ4_PAYLOAD != 0:
-        payload = _decompress(payload, "lz4", limits.puffin_footer_bytes, where)
+        payload = _decompressed(payload, limits.puffin_footer_bytes, where)
     return payload, start - len(MAGIC)
 
 
@@ -208,23 +209,13 @@ def _from_json(blob: _BlobJson) -> BlobMetadata:
     )
 
 
-def read_blob(data: bytes, blob: BlobMetadata, *, where: str, limits: Limits = DEFAULT) -> bytes:
-    """The bytes of one blob of a whole file, decompressed."""
-    stored = data[blob.location.offset : blob.location.offset + blob.location.length]
-    if blob.compression_codec is None:
-        return stored
-    if blob.compression_codec not in ("lz4", "zstd"):
-        raise UnsupportedError(f"{where}: Puffin codec {blob.compression_codec!r}", location=where)
-    return _decompress(stored, blob.compression_codec, limits.deletion_vector_bytes, where)
-
-
-def _decompress(data: bytes, codec: str, limit: int, where: str) -> bytes:
-    """One compressed frame; reading stops at the limit, whatever size the frame records."""
+def _decompressed(payload: bytes, limit: int, where: str) -> bytes:
+    """One LZ4 frame; reading stops at the limit, whatever size the frame records."""
     try:
-        with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+        with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
             decompressed: Any = stream.read(limit + 1)
     except (OSError, pa.ArrowException) as error:
-        raise damaged(error, f"{where}: broken {codec} data: {error}", location=where) from error
+        raise damaged(error, f"{where}: broken lz4 data: {error}", location=where) from error
     if len(decompressed) > limit:
         raise LimitError(f"{where}: more than {limit} bytes after decompression", location=where)
     return bytes(decompressed)
