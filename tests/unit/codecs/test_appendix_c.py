@@ -223,8 +223,8 @@ def test_a_name_mapping_is_read_and_written():
     mapping = decode_mapping(MAPPING)
 
     assert json.loads(encode_mapping(mapping)) == json.loads(MAPPING)
-    assert mapping.id_of(("record_id",)) == 1
-    assert mapping.id_of(("location", "lat")) == 4
+    assert mapping.by_name["record_id"].field_id == 1
+    assert mapping.by_name["location"].by_name["lat"].field_id == 4
 
 
 IDS = Schema(fields=tuple(Field(i, f"c{i}", INT) for i in (1, 3, 4)))

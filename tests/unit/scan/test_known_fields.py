@@ -45,4 +45,4 @@ def test_a_plan_has_the_name_mapping_of_the_table() -> None:
     assert plan.mapping is None
     named = replace(plan, properties={"schema.name-mapping.default": '[{"field-id": 1, "names": ["b", "old"]}]'})
     assert named.mapping is not None
-    assert named.mapping.id_of(("old",)) == 1
+    assert named.mapping.by_name["old"].field_id == 1

@@ -25,7 +25,7 @@ _DECODER = msgspec.json.Decoder(list[MappedFieldRecord])
 def decode_mapping(text: str | bytes, *, path: str = NAME_MAPPING_PROPERTY, limits: Limits = DEFAULT) -> NameMapping:
     """The mapping of a JSON text; ``path`` is its position in the document, for errors.
 
-    >>> decode_mapping('[{"field-id": 1, "names": ["id", "record_id"]}]').id_of(("id",))
+    >>> decode_mapping('[{"field-id": 1, "names": ["id", "record_id"]}]').by_name["id"].field_id
     1
     """
     # A lone surrogate becomes bytes that are no UTF-8, which the decoder reports like any other damage.

@@ -38,7 +38,7 @@ class NameMapping:
 
     If a table has no mapping, files are read with one of its current names, which is marked ``assumed``.
 
-    >>> NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),)).id_of(("record_id",))
+    >>> NameMapping(fields=(MappedField(names=("id", "record_id"), field_id=1),)).by_name["record_id"].field_id
     1
     """
 
@@ -78,11 +78,6 @@ class NameMapping:
             here = None if here is None else here.by_name.get(name)
         return here if isinstance(here, MappedField) else None
 
-    def id_of(self, path: Iterable[str]) -> int | None:
-        """The id of the column at a path of names in a file; none if the column is not in the table."""
-        mapped = self.find(path)
-        return None if mapped is None else mapped.field_id
-
 
 def assumed_mapping(schema: Schema) -> NameMapping:
     """The mapping for ORC and Avro files without ids in a table without a mapping, as in Apache Iceberg: current names.
@@ -110,7 +105,7 @@ def mapping_of(schema: Schema) -> NameMapping:
     """The mapping of a table whose files have the columns of the schema, by its names.
 
     >>> from icefloe.model.schema.types import LONG, List
-    >>> mapping_of(Schema(fields=(Field(1, "sizes", List(2, LONG)),))).id_of(("sizes", "element"))
+    >>> mapping_of(Schema(fields=(Field(1, "sizes", List(2, LONG)),))).by_name["sizes"].by_name["element"].field_id
     2
     """
     return NameMapping(fields=_mapped(schema.fields))
