@@ -21,6 +21,7 @@ from icefloe.model.entries import ContentType
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.tree.file_changes import FileChanges
 from icefloe.tree.root import read_root
+from icefloe.tree.store import LeafRequest
 from measure import Sample, median, spread
 from plot import Chart, Line
 from report import Table
@@ -112,7 +113,8 @@ def _commits(bed: Bed, work: str, leaves: int, per_leaf: int, repeats: int, time
             update = OverwriteFiles(changes=FileChanges(removed=gone), read=fresh.head, operation=Operation.DELETE)
         if time == "open":
             read_root(fresh.base.store, fresh.head)
-            fresh.base.store.leaf(leaf_name(context, number // per_leaf), content=ContentType.DATA_MANIFEST, spec_id=0)
+            name = leaf_name(context, number // per_leaf)
+            list(fresh.base.store.leaves([LeafRequest(location=name, content=ContentType.DATA_MANIFEST, spec_id=0)]))
         gc.collect()
         samples.append(fresh.commit(update, cold=time != "open").sample())
     return samples[1:]  # the first one pays for what a process does once

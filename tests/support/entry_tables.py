@@ -44,6 +44,7 @@ from icefloe.table.table import Table
 from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.root import Leaf, leaves_of, read_live_leaf, read_root, with_manifest
 from support.conformance import nonconformities
+from support.metadata_tree import stored_leaf
 
 NAME = ("db", "t")
 LOCATION = "memory://wh/t"
@@ -259,7 +260,7 @@ def audit(world: World, *, folder: bool = True) -> None:
         reachable |= {snapshot.root, *(leaf.location for leaf in leaves_of(root.rows(*MANIFESTS)))}
         reachable |= set(root.rows(ContentType.MANIFEST_DV)["location"].drop_null().to_pylist())
         for leaf in leaves_of(root.rows(*MANIFESTS)):
-            stored = fresh.store.leaf(leaf.location, content=leaf.content)
+            stored = stored_leaf(fresh.store, leaf.location, content=leaf.content)
             news = stored.filter(pc.not_equal(stored["status"], int(Status.EXISTING)))
             assert set(news["snapshot_id"].to_pylist()) <= {leaf.snapshot_id}, "news of another snapshot"
         inside = world.entries(snapshot)
@@ -317,7 +318,7 @@ def changed(world: World, snapshot: Snapshot, status: Status) -> list[str]:
     """Names of the entries whose status this snapshot has set, in its leaves and root."""
     base = world.base()
     root = read_root(base.store, snapshot)
-    inside = [base.store.leaf(leaf.location, content=leaf.content) for leaf in leaves_of(root.rows(*MANIFESTS))]
+    inside = [stored_leaf(base.store, leaf.location, content=leaf.content) for leaf in leaves_of(root.rows(*MANIFESTS))]
     found = concat([root.entries.filter(of_type(root.entries, ContentType.DATA, *DELETES)), *inside])
     mine = pc.and_(pc.equal(found["status"], int(status)), pc.equal(found["snapshot_id"], snapshot.snapshot_id))
     return sorted(short(location) for location in found.filter(mine)["location"].to_pylist())

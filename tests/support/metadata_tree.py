@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -25,11 +25,19 @@ from icefloe.tree.file_changes import PLANNED_FILE, FileChanges
 from icefloe.tree.new_snapshot import SnapshotIdentity
 from icefloe.tree.root import Root, read_root
 from icefloe.tree.staging import Staging
-from icefloe.tree.store import ManifestCache, ManifestStore
+from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore
 
 LOCATION = "memory://wh/t"
 NAMES = {value: value.name for value in ContentType}
 STATUSES = {value: value.name for value in Status}
+
+
+def stored_leaf(
+    store: ManifestStore, location: str, *, content: ContentType = ContentType.DATA_MANIFEST, **request: Any
+) -> pa.Table:
+    """All rows of a leaf, as stored."""
+    (table,) = store.leaves([LeafRequest(location=location, content=content, **request)])
+    return table
 
 
 def data_file(name: str, rows: int = 10, lower: int = 0, upper: int = 9) -> dict[str, object]:

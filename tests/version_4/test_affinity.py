@@ -25,7 +25,7 @@ from icefloe.tree.staging import Staging
 from support.entry_tables import World, at, audit, data, equality_deletes, new_world
 from support.entry_tables import rows as world_rows
 from support.entry_tables import vector as world_vector
-from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, stored_leaf, vector
 
 AT_ONCE = {"commit.root.max-data-files": "0", "commit.root.max-dvs": "0"}
 VECTORS_TO_LEAVES = {"commit.root.max-dvs": "0"}
@@ -204,7 +204,8 @@ def test_44_equality_deletes_are_in_leaves_that_belong_to_none():
     world.commit(RowDelta(changes=FileChanges(added=added), read=world.head))
     leaves = [leaf for leaf in world.leaves() if not leaf.is_data]
     kinds = {
-        leaf.affinity: world.base().store.leaf(leaf.location, content=ContentType.DELETE_MANIFEST) for leaf in leaves
+        leaf.affinity: stored_leaf(world.base().store, leaf.location, content=ContentType.DELETE_MANIFEST)
+        for leaf in leaves
     }
     oslo = world.leaves()[0].location
     assert {home: set(rows["content_type"].to_pylist()) for home, rows in kinds.items()} == {oslo: {1}, None: {2}}
@@ -330,7 +331,7 @@ def test_47_rewriting_all_manifests_puts_vectors_beside_the_new_data_leaves():
     world.commit(RewriteManifests())
     base = world.base()
     leaves = world.leaves()
-    files = {leaf.location: base.store.leaf(leaf.location, content=leaf.content) for leaf in leaves}
+    files = {leaf.location: stored_leaf(base.store, leaf.location, content=leaf.content) for leaf in leaves}
     found = {}
     for leaf in leaves:
         if not leaf.is_data:

@@ -20,7 +20,7 @@ from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.staging import Staging
 from support.entry_tables import audit, data, new_world
 from support.entry_tables import rows as world_rows
-from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short, vector
+from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, short, stored_leaf, vector
 from version_4.scenes import TO_LEAVES, TO_ROOT, Stage, tens
 
 AT_ONCE = {"commit.root.max-data-files": "1", "commit.root.max-dvs": "0"}
@@ -143,7 +143,7 @@ def test_37_files_of_a_compacted_leaf_keep_snapshot_sequence_numbers_and_row_ids
     assert after == before
     # Rows as stored have numbers of their own and need nothing from the root.
     (leaf,) = tree.root().leaves(ContentType.DATA_MANIFEST)
-    stored = tree.fresh_store().leaf(leaf.location, content=ContentType.DATA_MANIFEST)
+    stored = stored_leaf(tree.fresh_store(), leaf.location)
     assert stored["snapshot_id"].to_pylist() == [1, 1, 2, 2]
     assert stored["sequence_number"].to_pylist() == stored["file_sequence_number"].to_pylist() == [1, 1, 2, 2]
     assert stored["first_row_id"].to_pylist() == [10, 20, 30, 50]
@@ -218,7 +218,7 @@ def test_40_a_compaction_alone_is_a_replace_that_changes_nothing():
     assert snapshot_changes(base.store, base.metadata, head).num_rows == 0
     assert read_root(base.store, head).entries["status"].to_pylist() == [int(Status.EXISTING)]
     (leaf,) = world.leaves()
-    stored = base.store.leaf(leaf.location, content=ContentType.DATA_MANIFEST)
+    stored = stored_leaf(base.store, leaf.location)
     assert set(stored["status"].to_pylist()) == {int(Status.EXISTING)}
     assert stored["lower_bound:p1000"].to_pylist() == ["Oslo"] * 3 + ["Rome"] * 3
     assert world.entries().sort_by("location").select(list(IDENTITY)) == before

@@ -172,20 +172,6 @@ class ManifestStore:
             self.cache.put(key, table)
         return table
 
-    def leaf(
-        self,
-        location: str,
-        *,
-        content: ContentType,
-        spec_id: int | None = None,
-        wanted: Wanted = None,
-        size: int | None = None,
-    ) -> pa.Table:
-        """All rows of a leaf, as stored, with at least the wanted statistics (``None`` for all)."""
-        request = LeafRequest(location=location, content=content, spec_id=spec_id, size=size, wanted=wanted)
-        (table,) = self.leaves([request])
-        return table
-
     def leaves(self, requests: Sequence[LeafRequest]) -> Iterator[pa.Table]:
         """All rows of several leaves in order; the files of the next leaves are read while one is decoded."""
         with self._reading_ahead(requests) as fetch:

@@ -33,6 +33,7 @@ from support.crashes import World as RowsWorld
 from support.crashes import start_world
 from support.entry_tables import World, data, equality_deletes, new_world, rows, vector
 from support.metadata_documents import metadata_json
+from support.metadata_tree import stored_leaf
 from support.tables import VERSIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.broken_tables]
@@ -112,7 +113,7 @@ def leaf_of(made: World, *, content: ContentType = ContentType.DATA_MANIFEST) ->
         base,
         leaf.location,
         content,
-        base.store.leaf(leaf.location, content=content),
+        stored_leaf(base.store, leaf.location, content=content),
     )
 
 
@@ -219,7 +220,7 @@ def test_a_vector_that_hides_a_row_that_had_left_anyway_is_found():
     made.commit(RemoveFiles(locations=(data("a")["location"],)))
     base = made.base()
     (leaf,) = leaves_of(read_root(base.store, base.metadata.current_snapshot).entries)
-    stored = base.store.leaf(leaf.location, content=ContentType.DATA_MANIFEST)
+    stored = stored_leaf(base.store, leaf.location)
     assert stored["status"].to_pylist()[0] == int(Status.DELETED)
     made.table().upgrade(4)
     made.commit(Append(added=rows(data("d"))))

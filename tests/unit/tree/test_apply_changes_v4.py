@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import ConflictError, FormatError
 from icefloe.model.entries import ContentType, Status, put
 from icefloe.tree.root import leaves_of, read_leaf, read_live_leaf
-from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, vector
+from support.metadata_tree import LOCATION, Tree, data_file, planned_files, rows, stored_leaf, vector
 
 LEAF_AT_ONCE = {"commit.root.max-data-files": "2"}
 
@@ -38,7 +38,7 @@ def test_a_large_append_writes_a_leaf_whose_rows_inherit():  # statements 14 and
     assert row["record_count"] == 3
     assert row["sequence_number"] == row["file_sequence_number"] == 1
     (leaf,) = leaves_of(tree.root().entries)
-    stored = tree.fresh_store().leaf(leaf.location, content=ContentType.DATA_MANIFEST)
+    stored = stored_leaf(tree.fresh_store(), leaf.location)
     assert stored["sequence_number"].null_count == 3
     assert read_leaf(tree.fresh_store(), leaf)["sequence_number"].to_pylist() == [1, 1, 1]
 

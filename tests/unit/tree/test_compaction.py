@@ -23,7 +23,7 @@ from icefloe.tree.snapshot_changes import snapshot_changes
 from icefloe.tree.store import ManifestStore
 from support.entry_tables import World, audit, data, equality_deletes, new_world, position_deletes
 from support.entry_tables import rows as world_rows
-from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, stored_leaf, vector
 
 LEFT_ALONE = {
     "commit.root.max-data-files": "1000000",
@@ -133,7 +133,7 @@ def check(tree: Tree, store: ManifestStore) -> None:
     statuses = dict(zip(root.entries["location"].to_pylist(), root.entries["status"].to_pylist(), strict=True))
     changed = root.entries.filter(pc.equal(root.entries["status"], int(Status.ADDED)))["referenced_file"].to_pylist()
     for location, leaf in leaves.items():
-        stored = store.leaf(location, content=leaf.content)
+        stored = stored_leaf(store, location, content=leaf.content)
         if leaf.snapshot_id == number and statuses[location] == Status.EXISTING:
             assert set(stored["status"].to_pylist()) == {int(Status.EXISTING)}
             assert number not in stored["snapshot_id"].to_pylist()
@@ -315,7 +315,7 @@ def shown(world: World) -> list[str]:
     store = world.base().store
     found = []
     for leaf in world.leaves():
-        names = store.leaf(leaf.location, content=leaf.content)["location"].to_pylist()
+        names = stored_leaf(store, leaf.location, content=leaf.content)["location"].to_pylist()
         found.append("".join(sorted(name.rsplit("/", 1)[-1][0] for name in names)) + leaf.location[-5:])
     return sorted(found)
 

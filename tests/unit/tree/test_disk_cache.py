@@ -10,6 +10,7 @@ from icefloe.errors import InputError
 from icefloe.model.entries import ContentType, column_key
 from icefloe.tree.disk_cache import DiskCache, DiskKey
 from support.manifests.sample import context
+from support.metadata_tree import stored_leaf
 from unit.tree.test_store import ID, LEAF, NAME, keys, leaf_bytes, reads, storage, store_of
 
 
@@ -122,13 +123,11 @@ def test_a_folder_that_went_away_is_no_error(tmp_path: Path) -> None:
 def test_a_second_process_decodes_nothing(tmp_path: Path) -> None:
     data = leaf_bytes()
     io = storage(m0=data)
-    first = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, content=ContentType.DATA_MANIFEST, size=len(data))
-    again = store_of(io, disk=DiskCache(str(tmp_path))).leaf(LEAF, content=ContentType.DATA_MANIFEST, size=len(data))
+    first = stored_leaf(store_of(io, disk=DiskCache(str(tmp_path))), LEAF, size=len(data))
+    again = stored_leaf(store_of(io, disk=DiskCache(str(tmp_path))), LEAF, size=len(data))
     assert again.equals(first)
     assert reads(io) == 1
-    part = store_of(io, disk=DiskCache(str(tmp_path))).leaf(
-        LEAF, content=ContentType.DATA_MANIFEST, size=len(data), wanted=frozenset({ID})
-    )
+    part = stored_leaf(store_of(io, disk=DiskCache(str(tmp_path))), LEAF, size=len(data), wanted=frozenset({ID}))
     assert keys(part) == {ID}
     assert keys(first) == {ID, NAME}
 

@@ -12,7 +12,7 @@ from icefloe.model.entries import DELETES, MANIFESTS, ContentType, Status
 from icefloe.model.metadata.snapshots import Snapshots
 from icefloe.tree.root import read_live_leaf, read_root
 from icefloe.tree.snapshot_changes import changes_since, snapshot_changes
-from support.metadata_tree import Tree, data_file, planned_files, rows, short, vector
+from support.metadata_tree import Tree, data_file, planned_files, rows, short, stored_leaf, vector
 
 VERSIONS = (2, 3, 4)
 
@@ -149,7 +149,7 @@ def test_a_leaf_whose_rows_moved_to_a_new_leaf_removed_nothing():
     store = tree.fresh_store()
     store.remember_leaf(
         old["location"],
-        store.leaf(leaf["location"], content=ContentType.DATA_MANIFEST),
+        stored_leaf(store, leaf["location"]),
         content=ContentType.DATA_MANIFEST,
         spec_id=0,
     )

@@ -21,6 +21,7 @@ from icefloe.testing.counting_io import CountingFileIO
 from icefloe.tree.disk_cache import DiskCache
 from icefloe.tree.store import LeafRequest, ManifestCache, ManifestStore, held_bytes
 from support.manifests.sample import IDS, column_stats, context, data_file, mixed_partition, table
+from support.metadata_tree import stored_leaf
 
 V2 = context(2)
 LEAF = "memory://wh/m0.avro"
@@ -56,26 +57,26 @@ def keys(rows: pa.Table) -> set[StatKey]:
 def test_a_leaf_is_read_once() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert store.leaf(LEAF, content=ContentType.DATA_MANIFEST) is store.leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    assert stored_leaf(store, LEAF) is stored_leaf(store, LEAF)
     assert reads(io) == 1
 
 
 def test_a_leaf_with_more_statistics_serves_who_needs_fewer() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST)) == {ID, NAME}
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID}))) == {ID, NAME}
+    assert keys(stored_leaf(store, LEAF)) == {ID, NAME}
+    assert keys(stored_leaf(store, LEAF, wanted=frozenset({ID}))) == {ID, NAME}
     assert reads(io) == 1
 
 
 def test_a_leaf_with_fewer_statistics_is_read_again_and_then_has_both() -> None:
     io = storage(m0=leaf_bytes())
     store = store_of(io)
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID}))) == {ID}
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset())) == {ID}
+    assert keys(stored_leaf(store, LEAF, wanted=frozenset({ID}))) == {ID}
+    assert keys(stored_leaf(store, LEAF, wanted=frozenset())) == {ID}
     assert reads(io) == 1
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({NAME}))) == {ID, NAME}
-    assert keys(store.leaf(LEAF, content=ContentType.DATA_MANIFEST, wanted=frozenset({ID, NAME}))) == {ID, NAME}
+    assert keys(stored_leaf(store, LEAF, wanted=frozenset({NAME}))) == {ID, NAME}
+    assert keys(stored_leaf(store, LEAF, wanted=frozenset({ID, NAME}))) == {ID, NAME}
     assert reads(io) == 2
 
 
@@ -83,12 +84,12 @@ def test_another_shape_of_the_table_is_another_entry() -> None:
     io = storage(m0=leaf_bytes())
     cache = ManifestCache()
     one = store_of(io, cache=cache)
-    one.leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    stored_leaf(one, LEAF)
     promoted = replace(V2, types={**V2.types, IDS["small"]: LONG})
     assert promoted.schema.schema_id == V2.schema.schema_id
-    one.with_context(promoted).leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    stored_leaf(one.with_context(promoted), LEAF)
     assert reads(io) == 2
-    one.with_context(replace(V2)).leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    stored_leaf(one.with_context(replace(V2)), LEAF)
     assert reads(io) == 2
 
 
@@ -109,33 +110,33 @@ def test_what_a_caller_says_of_a_leaf_does_not_decide_for_the_next_caller(tmp_pa
     io = storage(m0=data)
     store = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
     size = len(data)
-    assert store.leaf(LEAF, content=ContentType.DATA_MANIFEST, size=size)["partition_spec_id"].to_pylist() == [0, 0, 0]
-    found = store.leaf(LEAF, content=ContentType.DATA_MANIFEST, spec_id=1, size=size)
+    assert stored_leaf(store, LEAF, size=size)["partition_spec_id"].to_pylist() == [0, 0, 0]
+    found = stored_leaf(store, LEAF, spec_id=1, size=size)
     assert found["partition_spec_id"].to_pylist() == [1, 1, 1]
     assert found["lower_bound:p1002"].to_pylist() == [3, 3, 3]
     with pytest.raises(FormatError, match="content 0 does not belong in a manifest of deletes"):
-        store.leaf(LEAF, content=ContentType.DELETE_MANIFEST, spec_id=1, size=size)
+        stored_leaf(store, LEAF, content=ContentType.DELETE_MANIFEST, spec_id=1, size=size)
     again = store_of(io, disk=DiskCache(str(tmp_path)) if on_disk else None)
-    assert again.leaf(LEAF, content=ContentType.DATA_MANIFEST, spec_id=1, size=size).equals(found)
+    assert stored_leaf(again, LEAF, spec_id=1, size=size).equals(found)
 
 
 def test_the_least_recently_used_leaf_goes_first() -> None:
     io = storage(m0=leaf_bytes(), m1=leaf_bytes(), m2=leaf_bytes())
-    size = held_bytes(store_of(io).leaf(LEAF, content=ContentType.DATA_MANIFEST))
+    size = held_bytes(stored_leaf(store_of(io), LEAF))
     store = store_of(io, cache=ManifestCache(2 * size + 100))
     for number in (0, 1, 0, 2, 0, 1):
-        store.leaf(f"memory://wh/m{number}.avro", content=ContentType.DATA_MANIFEST)
+        stored_leaf(store, f"memory://wh/m{number}.avro")
     assert reads(io) == 1 + 4
 
 
 def test_deleted_manifests_are_dropped() -> None:
     io = storage(m0=leaf_bytes(), m1=leaf_bytes())
     store = store_of(io)
-    sizes = [held_bytes(store.leaf(f"memory://wh/m{n}.avro", content=ContentType.DATA_MANIFEST)) for n in range(2)]
+    sizes = [held_bytes(stored_leaf(store, f"memory://wh/m{n}.avro")) for n in range(2)]
     assert store.cache.held_bytes == sum(sizes)
     store.cache.forget(pa.chunked_array([[LEAF, "memory://wh/other"]]))
     assert store.cache.held_bytes == sizes[1]
-    store.leaf(LEAF, content=ContentType.DATA_MANIFEST)
+    stored_leaf(store, LEAF)
     assert reads(io) == 3
 
 
