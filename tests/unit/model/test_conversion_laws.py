@@ -42,9 +42,10 @@ from icefloe.model.schema.types import (
     walk,
     with_children,
 )
-from icefloe.model.text.ddl import as_schema, format_ddl, parse_ddl
-from icefloe.model.text.spark_schema_json import schema_from_spark_json, spark_schema_json
+from icefloe.model.text.ddl import as_schema, parse_ddl
+from icefloe.model.text.spark_schema_json import spark_schema_json
 from support.selection import examples
+from unit.model.ddl_text import ddl_text
 from unit.model.schemas import LEAVES, schemas
 
 SPARK_LEAVES = tuple(
@@ -78,18 +79,7 @@ def test_the_schema_survives_the_bytes_of_an_arrow_stream(schema):
 @settings(max_examples=examples(150))
 @given(schemas())
 def test_text_gives_a_schema_back_with_comments_and_defaults(schema):
-    assert parse_ddl(format_ddl(schema)) == assign_ids(schema)
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(150))
-@given(schemas(SPARK_LEAVES))
-def test_sparks_json_gives_a_schema_back_but_for_uuid_and_fixed(schema):
-    text = json.dumps(spark_schema_json(schema))
-
-    assert schema_from_spark_json(text) == as_in_spark(schema)
-    theirs = spark.StructType.fromJson(json.loads(text))
-    assert schema_from_spark_json(theirs.json()) == as_in_spark(schema)
+    assert parse_ddl(ddl_text(schema)) == assign_ids(schema)
 
 
 @given(schemas(SPARK_LEAVES))
@@ -98,7 +88,7 @@ def test_a_schema_is_the_same_whichever_way_it_is_handed_in(schema):
 
     for form in (
         expected,
-        format_ddl(expected),
+        ddl_text(expected),
         arrow_schema(expected),
         spark_schema_json(expected),
         json.dumps(spark_schema_json(expected)),
@@ -114,7 +104,7 @@ def test_another_parser_of_spark_sql_reads_the_same_columns(columns):
     plain = [(f"c{position}{name}", type_, doc) for position, (name, type_, doc) in enumerate(columns)]
     ours = Schema(fields=tuple(Field(i, name, type_, True, doc) for i, (name, type_, doc) in enumerate(plain, 1)))
 
-    parsed = list(parse_one(f"CREATE TABLE t ({format_ddl(ours)})", read="spark").find_all(exp.ColumnDef))
+    parsed = list(parse_one(f"CREATE TABLE t ({ddl_text(ours)})", read="spark").find_all(exp.ColumnDef))
 
     assert [column.name for column in parsed] == [name for name, _, _ in plain]
     assert [column.find(exp.CommentColumnConstraint).name for column in parsed] == [doc for _, _, doc in plain]

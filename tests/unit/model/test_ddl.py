@@ -39,10 +39,11 @@ from icefloe.model.schema.types import (
     Map,
     Struct,
 )
-from icefloe.model.text.ddl import as_schema, format_ddl, parse_ddl
+from icefloe.model.text.ddl import as_schema, parse_ddl
 from icefloe.model.text.partition_text import parse_partition, partition_spec
 from icefloe.model.text.spark_schema_json import spark_schema_json, spark_type_json
 from support.selection import examples
+from unit.model.ddl_text import ddl_text
 
 ORDERS = parse_ddl("id bigint not null, ts timestamp, note string, s struct<x: date, `odd name`: int>")
 
@@ -180,21 +181,6 @@ def test_an_error_says_what_was_expected_and_where():
         parse_ddl("s struct<x: whole>")
 
 
-def test_text_is_written_as_spark_spells_it():
-    schema = parse_ddl(
-        "id long not null, `a b` numeric(4) default 7 comment 'it\\'s', m map<string, array<int not null>>"
-    )
-
-    assert format_ddl(schema) == (
-        "id bigint NOT NULL, `a b` decimal(4,0) DEFAULT 7BD COMMENT 'it\\'s', m map<string, array<int NOT NULL>>"
-    )
-
-
-def test_the_default_of_a_nested_column_has_no_spelling():
-    with pytest.raises(UnsupportedError, match="'s'"):
-        format_ddl(Schema(fields=(Field(1, "s", Struct(()), write_default={}),)))
-
-
 def test_a_schema_that_the_format_version_cannot_have_is_refused_by_name():
     assert as_schema("c timestamp_ns", format_version=3).fields == (Field(1, "c", TIMESTAMP_NS),)
     with pytest.raises(InputError, match="'c': type timestamp_ns needs format version 3"):
@@ -216,7 +202,7 @@ def test_any_text_is_a_schema_or_an_input_error(text):
         parsed = parse_ddl(text)
     except InputError:
         return
-    assert parse_ddl(format_ddl(parsed)) == parsed
+    assert parse_ddl(ddl_text(parsed)) == parsed
 
 
 SPARK = spark.StructType(

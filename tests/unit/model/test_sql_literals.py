@@ -31,7 +31,7 @@ from icefloe.model.schema.types import (
     Struct,
 )
 from icefloe.model.text.sql_literals import parse_literal, sql_literal
-from icefloe.model.text.sql_tokens import quoted_name, quoted_text
+from icefloe.model.text.sql_tokens import quoted_text
 
 ID = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 SPELLED = [
@@ -150,7 +150,3 @@ def test_any_string_is_quoted_and_read_back(text):
 @given(st.text("ab'\"`\\%_nu0Z\n", max_size=8))
 def test_odd_strings_are_quoted_and_read_back(text):
     assert parse_literal(quoted_text(text), STRING, "c") == text
-
-
-def test_names_are_quoted_only_where_they_must_be():
-    assert [quoted_name(name) for name in ("a_1", "1a", "a b", "a`b", "é")] == ["a_1", "`1a`", "`a b`", "`a``b`", "`é`"]

@@ -20,29 +20,28 @@ from icefloe.model.schema import types as iceberg
 from icefloe.model.schema.schema import Schema, assign_ids, fresh_ids
 from icefloe.model.schema.schema_rules import check_schema
 from icefloe.model.text.spark_schema_json import fields_from_spark_json
-from icefloe.model.text.sql_literals import sql_literal, take_literal
-from icefloe.model.text.sql_tokens import Token, Tokens, quoted_name, quoted_text
+from icefloe.model.text.sql_literals import take_literal
+from icefloe.model.text.sql_tokens import Token, Tokens
 
-_SPELLED: Mapping[iceberg.Type, str] = {
-    iceberg.BOOLEAN: "boolean",
-    iceberg.INT: "int",
-    iceberg.LONG: "bigint",
-    iceberg.FLOAT: "float",
-    iceberg.DOUBLE: "double",
-    iceberg.DATE: "date",
-    iceberg.TIME: "time",
-    iceberg.TIMESTAMP: "timestamp_ntz",
-    iceberg.TIMESTAMPTZ: "timestamp",
-    iceberg.TIMESTAMP_NS: "timestamp_ns",
-    iceberg.TIMESTAMPTZ_NS: "timestamptz_ns",
-    iceberg.STRING: "string",
-    iceberg.UUID: "uuid",
-    iceberg.BINARY: "binary",
-    iceberg.UNKNOWN: "void",
-    iceberg.VARIANT: "variant",
+_TYPES: Mapping[str, iceberg.Type] = {
+    "boolean": iceberg.BOOLEAN,
+    "int": iceberg.INT,
+    "bigint": iceberg.LONG,
+    "float": iceberg.FLOAT,
+    "double": iceberg.DOUBLE,
+    "date": iceberg.DATE,
+    "time": iceberg.TIME,
+    "timestamp_ntz": iceberg.TIMESTAMP,
+    "timestamp": iceberg.TIMESTAMPTZ,
+    "timestamp_ns": iceberg.TIMESTAMP_NS,
+    "timestamptz_ns": iceberg.TIMESTAMPTZ_NS,
+    "string": iceberg.STRING,
+    "uuid": iceberg.UUID,
+    "binary": iceberg.BINARY,
+    "void": iceberg.UNKNOWN,
+    "variant": iceberg.VARIANT,
 }
-_NAMED: Mapping[str, iceberg.Type] = {
-    **{name: type_ for type_, name in _SPELLED.items()},
+_ALIASES: Mapping[str, iceberg.Type] = {
     **dict.fromkeys(("tinyint", "byte", "smallint", "short", "integer"), iceberg.INT),
     "bool": iceberg.BOOLEAN,
     "long": iceberg.LONG,
@@ -52,6 +51,7 @@ _NAMED: Mapping[str, iceberg.Type] = {
     "timestamptz": iceberg.TIMESTAMPTZ,
     "unknown": iceberg.UNKNOWN,
 }
+_KNOWN = (*_TYPES, "decimal(p, s)", "fixed(n)", "geometry", "geography", "array<>", "map<>", "struct<>")
 _DEFAULT_DECIMAL = (10, 0)  # Spark's own
 _MICROSECONDS = 6
 SRIDS = {4326: iceberg.DEFAULT_CRS, 3857: "EPSG:3857", 0: "SRID:0"}  # Spark's numbers of reference systems
@@ -183,8 +183,10 @@ class _Reading:
                 return _parsed(f"{token.key}({', '.join((crs, *parameters[1:]))})", name)
             case "geometry" | "geography":
                 return iceberg.parse_type(token.key)
-            case known if known in _NAMED and len(parameters) == 0:
-                return _NAMED[known]
+            case known if known in _TYPES and len(parameters) == 0:
+                return _TYPES[known]
+            case known if known in _ALIASES and len(parameters) == 0:
+                return _ALIASES[known]
         shown = f"{token.text}({', '.join(parameters)})" if len(parameters) > 0 else token.text
         raise InputError(f"column {name!r}: there is no type {shown}; known are {', '.join(_KNOWN)}", field=name)
 
@@ -206,63 +208,11 @@ class _Reading:
         raise tokens.wrong("a closing bracket")
 
 
-_KNOWN = (*_SPELLED.values(), "decimal(p, s)", "fixed(n)", "geometry", "geography", "array<>", "map<>", "struct<>")
-
-
 def _parsed(text: str, name: str) -> iceberg.Type:
     try:
         return iceberg.parse_type(text)
     except FormatError as error:
         raise InputError(f"column {name!r}: {error}", field=name) from error
-
-
-def format_ddl(schema: Schema) -> str:
-    """The columns as text that ``parse_ddl`` reads, and Spark SQL too as far as it has the types.
-
-    Ids, identifier fields and an initial default that differs from the write default are left out.
-
-    >>> format_ddl(parse_ddl("`a b` long not null comment 'key', s struct<x: int>"))
-    "`a b` bigint NOT NULL COMMENT 'key', s struct<x: int>"
-    """
-    options = {field.id: _options(field, name) for name, field in iceberg.walk(schema.fields)}
-
-    def spelled(type_: iceberg.Type, inner: tuple[str, ...]) -> str:
-        match type_:
-            case iceberg.Struct(fields):
-                pairs = zip(fields, inner, strict=True)
-                return f"struct<{', '.join(f'{quoted_name(f.name)}: {text}{options[f.id]}' for f, text in pairs)}>"
-            case iceberg.List():
-                return f"array<{inner[0]}{options[type_.element_id]}>"
-            case iceberg.Map():
-                return f"map<{inner[0]}, {inner[1]}{options[type_.value_id]}>"
-            case _:
-                return _spelled_leaf(type_)
-
-    return ", ".join(
-        f"{quoted_name(f.name)} {iceberg.fold_type(f.type, spelled)}{options[f.id]}" for f in schema.fields
-    )
-
-
-def _options(field: iceberg.Field, name: str) -> str:
-    required = " NOT NULL" if field.required else ""
-    default = "" if field.write_default is None else f" DEFAULT {sql_literal(field.write_default, field.type, name)}"
-    return required + default + ("" if field.doc is None else f" COMMENT {quoted_text(field.doc)}")
-
-
-def _spelled_leaf(type_: iceberg.PrimitiveType | iceberg.Variant) -> str:
-    match type_:
-        case iceberg.Decimal(precision, scale):
-            return f"decimal({precision},{scale})"
-        case iceberg.Fixed(length):
-            return f"fixed({length})"
-        case iceberg.Geometry(crs):
-            return "geometry" if crs == iceberg.DEFAULT_CRS else f"geometry({quoted_text(crs)})"
-        case iceberg.Geography(crs, algorithm) if algorithm != iceberg.DEFAULT_ALGORITHM:
-            return f"geography({quoted_text(crs)}, {quoted_text(algorithm)})"
-        case iceberg.Geography(crs):
-            return "geography" if crs == iceberg.DEFAULT_CRS else f"geography({quoted_text(crs)})"
-        case _:
-            return _SPELLED[type_]
 
 
 def as_schema(value: object, *, format_version: int = DEFAULT_FORMAT_VERSION) -> Schema:

@@ -2,8 +2,8 @@
 
 Spark's ``timestamp`` is an instant, the format's ``timestamptz``; Spark's ``timestamp_ntz`` is the format's
 ``timestamp``. Types that Spark lacks have the type that Spark's Parquet reader returns: uuid and fixed are binary.
-Comments, defaults and ids are in the metadata of fields; those of list elements and map entries, which are not fields
-in Spark, are in that of the field around them. Only uuid, fixed and identifier fields do not survive a round trip.
+Comments, defaults and ids are in the metadata of fields; the ids of list elements and map entries, which are not fields
+in Spark, are in that of the field around them. Ids are written for Spark's file readers, and never read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from icefloe.errors import FormatError, InputError, UnsupportedError
 from icefloe.limits import DEFAULT
 from icefloe.model.schema import types as iceberg
-from icefloe.model.schema.schema import Schema, fresh_ids
+from icefloe.model.schema.schema import Schema
 from icefloe.model.text.sql_literals import parse_literal, sql_literal
 
 FIELD_ID = "parquet.field.id"
@@ -145,18 +145,8 @@ def spark_type_json(type_: iceberg.Type, name: str = "") -> str | dict[str, Any]
     )
 
 
-def schema_from_spark_json(value: str | dict[str, Any]) -> Schema:
-    """The schema of the JSON of a Spark schema; ids are kept when every field has one and assigned afresh otherwise.
-
-    >>> schema_from_spark_json(spark_schema_json(Schema(fields=(iceberg.Field(7, "id", iceberg.LONG),)))).field("id").id
-    7
-    """
-    fields = fields_from_spark_json(value)
-    return Schema(fields=fields if all(field.id > 0 for _, field in iceberg.walk(fields)) else fresh_ids(fields))
-
-
 def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[iceberg.Field, ...]:
-    """The columns of the JSON of a Spark schema, text or parsed; those without an id have 0."""
+    """The columns of the JSON of a Spark schema, text or parsed. All ids are 0, whatever ids the metadata has."""
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
         return tuple(_field(field, "", 0) for field in parsed["fields"])
@@ -167,11 +157,13 @@ def fields_from_spark_json(value: str | dict[str, Any]) -> tuple[iceberg.Field, 
 
 
 def _field(value: dict[str, Any], parent: str, depth: int) -> iceberg.Field:
-    own, metadata = value["name"], value.get("metadata", {})
-    name = f"{parent}{own}"
+    metadata = value.get("metadata", {})
+    name = f"{parent}{value['name']}"
     type_ = _type(value["type"], name, depth)
     return iceberg.Field(
-        *(_id(metadata.get(FIELD_ID, 0), name), own, _with_ids(type_, own, metadata.get(_NESTED_IDS, {}), name)),
+        id=0,
+        name=value["name"],
+        type=type_,
         required=not value["nullable"],
         doc=metadata.get(_COMMENT),
         initial_default=_default(metadata.get(_INITIAL_DEFAULT), type_, name),
@@ -179,30 +171,8 @@ def _field(value: dict[str, Any], parent: str, depth: int) -> iceberg.Field:
     )
 
 
-def _id(value: object, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"column {name!r}: field id {value!r} is not a number", field=name)
-    return value
-
-
 def _default(text: object, type_: iceberg.Type, name: str) -> Any:
     return None if text is None else parse_literal(str(text), type_, name)
-
-
-def _with_ids(type_: iceberg.Type, prefix: str, ids: Mapping[str, Any], name: str) -> iceberg.Type:
-    """A list or map with the ids of what is inside, from the metadata of the field around it."""
-    match type_:
-        case iceberg.List():
-            path = f"{prefix}.element"
-            element = _with_ids(type_.element, path, ids, name)
-            return iceberg.List(_id(ids.get(path, 0), name), element, type_.element_required)
-        case iceberg.Map():
-            at_key, at_value = f"{prefix}.key", f"{prefix}.value"
-            key, value = _with_ids(type_.key, at_key, ids, name), _with_ids(type_.value, at_value, ids, name)
-            key_id, value_id = _id(ids.get(at_key, 0), name), _id(ids.get(at_value, 0), name)
-            return iceberg.Map(key_id, key, value_id, value, type_.value_required)
-        case _:
-            return type_
 
 
 def _type(value: Any, name: str, depth: int) -> iceberg.Type:

@@ -1,4 +1,4 @@
-"""The tokens of SQL column lists and literals, and names and strings quoted as in Spark SQL.
+"""The tokens of SQL column lists and literals, and strings quoted as in Spark SQL.
 
 Strings are written with backslashes, which every Spark reads; a doubled quote is read too.
 """
@@ -25,7 +25,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: tuple[Kind, ...] = ("number", "name", "text", "word", "mark")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|(['\"])\3", re.DOTALL)
@@ -116,15 +115,6 @@ def _meant(escape: re.Match[str]) -> str:
         return escape[3]
     # Spark keeps the backslash of the two that mean something to LIKE.
     return escape[0] if escape[2] in "%_" else _ESCAPED.get(escape[2], escape[2])
-
-
-def quoted_name(name: str) -> str:
-    """A name as SQL text, in backquotes where it needs them.
-
-    >>> quoted_name("id"), quoted_name("odd name")
-    ('id', '`odd name`')
-    """
-    return name if _PLAIN_NAME.fullmatch(name) is not None else f"`{name.replace('`', '``')}`"
 
 
 def quoted_text(text: str) -> str:
