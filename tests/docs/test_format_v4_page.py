@@ -24,7 +24,7 @@ from icefloe.codecs.manifest.field_ids import (
 from icefloe.model.corners import AXES
 from icefloe.model.entries import ENTRY, MANIFEST_COUNTS, Measure
 from icefloe.model.metadata.properties import MANIFEST_DV_INLINE_MAX_BYTES, ROOT_MAX_DATA_FILES
-from icefloe.model.metadata.version_rules import CONTENT_ENTRY_FIELDS, METADATA_FIELDS, fields
+from icefloe.model.metadata.version_rules import METADATA_FIELDS, fields
 from icefloe.model.schema.types import NAMED, UNKNOWN, VARIANT, Decimal, Fixed, Geography, Geometry, Type
 from support.metadata_documents import metadata_json
 from support.tables import new_catalog
@@ -61,7 +61,6 @@ def test_the_table_of_the_content_entry_has_every_field_with_its_id_and_type() -
             expected.append((str(item.id), item.name, ARROW_NAMES[type_]))
     rows = tables("The content entry")[0]
     assert [tuple(row[:3]) for row in rows] == expected
-    assert {row[1] for row in rows} - {"format_version"} == set(fields(CONTENT_ENTRY_FIELDS, 4)) - {"format_version"}
 
 
 def test_the_members_of_groups_are_listed_with_their_ids() -> None:

@@ -14,8 +14,6 @@ from icefloe.errors import CorruptFile, InputError
 from icefloe.formats.parquet.field_ids import field_id
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import LONG, STRING, Field, Struct
-from icefloe.scan.appends import plan_appends
-from icefloe.table.held_table import pointer_of
 from icefloe.table.table import Table
 from support.tables import new_catalog
 
@@ -230,16 +228,6 @@ def test_time_travel_selects_fields_of_its_time(tmp_path: Path) -> None:
     assert selected(table, "who.years", where="id = 4") == [{"who": {"years": 40}}]
     then = table.at(snapshot=first.snapshot_id).scan(columns=["who.age"]).to_arrow()
     assert then.to_pylist() == [{"who": {"age": 36}}, {"who": None}, {"who": {"age": 3}}]
-
-
-def test_appended_files_are_planned_with_fields_of_structs(tmp_path: Path) -> None:
-    base = pointer_of(new_table(tmp_path)).load()
-    head = base.metadata.current_snapshot
-    assert head is not None
-    plan = plan_appends(base.store, base.metadata, after=None, until=head, columns=["who.age"])
-    assert str(plan.schema.field("who").type) == str(base.metadata.schema.prune(("who.age",)).field("who").type)
-    with pytest.raises(InputError, match=r"no column 'who\.x' in table .*db/people; struct 'who' has fields name, age"):
-        plan_appends(base.store, base.metadata, after=None, until=head, columns=["who.x"])
 
 
 # -- what is read of files

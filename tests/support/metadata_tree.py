@@ -154,7 +154,7 @@ class Tree:
         """The table with these snapshots, whose metadata file is written now."""
         metadata = self.metadata
         for snapshot in self.snapshots:
-            metadata = metadata.with_snapshot(snapshot, former_location=f"{LOCATION}/metadata/none.metadata.json")
+            metadata = metadata.with_snapshot(snapshot)
         pointer = f"{LOCATION}/metadata/{len(self.snapshots):05d}.metadata.json"
         self.io.inner.write_new(pointer, encode_metadata(metadata))
         return Base(pointer=pointer, metadata=metadata, store=self.store)

@@ -1,15 +1,14 @@
 """Writes equality delete files, for one partition each or for the whole table (spec: Equality Delete Files).
 
-A delete file of a partition does not apply to other partitions, nor to files of other specs. So the delete columns must
-determine the partition of a row in every spec that data files have. Otherwise the deletes are written for the whole
-table, which requires an unpartitioned spec.
+A delete file of a partition does not apply to other partitions, nor to files of other specs. If the table has an
+unpartitioned spec, the deletes are written for the whole table. Otherwise the delete columns must determine the
+partition of a row in every spec of the table.
 """
 
 from __future__ import annotations
 
 import contextlib
-import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.deletes.delete_writer import delete_format, delete_properties
-from icefloe.env import SYSTEM
 from icefloe.errors import InputError, StorageError
 from icefloe.formats.write.metrics import Modes, metrics_modes
 from icefloe.formats.write.write_files import write_files
@@ -36,19 +34,16 @@ def write_equality_deletes(
     columns: tuple[Field, ...],
     *,
     metadata: TableMetadata,
-    specs: Collection[int] | None = None,
-    new_uuid: Callable[[], uuid.UUID] = SYSTEM.new_uuid,
 ) -> pa.Table:
     """Write files that delete every older row equal to one of ``rows`` in ``columns``; the entries to commit.
 
-    ``rows`` may have more columns. ``specs`` are the ids of the partition specs that data files have, by default all of
-    the table's. Null equals null.
+    ``rows`` may have more columns. Null equals null.
     """
     schema = _delete_columns(columns, metadata)
     keys = _selected(rows, schema)
     written: list[pa.Table] = []
     try:
-        for spec in _specs(metadata, schema, specs):
+        for spec in _specs(metadata, schema):
             entries = write_files(
                 io,
                 keys,
@@ -58,7 +53,6 @@ def write_equality_deletes(
                 properties=delete_properties(metadata.properties),
                 file_format=delete_format(metadata.properties),
                 modes=_modes(schema, delete_properties(metadata.properties)),
-                new_uuid=new_uuid,
             )
             written.append(put(entries, "content_type", int(ContentType.EQUALITY_DELETES)))
     except BaseException:
@@ -117,15 +111,12 @@ def _inner(values: Any, field: Field) -> Any:
     return pa.StructArray.from_arrays(inner, names=[child.name for child in kept], mask=whole.is_null())
 
 
-def _specs(metadata: TableMetadata, schema: Schema, ids: Collection[int] | None) -> list[PartitionSpec]:
-    """The specs for which delete files are written."""
-    used = [spec for spec in metadata.specs if ids is None or spec.spec_id in ids]
-    for spec in (*used, *metadata.specs):
-        # An unpartitioned spec is needed if data files have it, and used if the columns do not determine the partition.
-        needed = spec in used or not all(_determines_partition(schema, other) for other in used)
-        if needed and not spec.is_partitioned:
-            return [spec]
-    for spec in used:
+def _specs(metadata: TableMetadata, schema: Schema) -> list[PartitionSpec]:
+    """The specs for which delete files are written: an unpartitioned one, or all specs of the table."""
+    unpartitioned = next((spec for spec in metadata.specs if not spec.is_partitioned), None)
+    if unpartitioned is not None:
+        return [unpartitioned]
+    for spec in metadata.specs:
         if not _determines_partition(schema, spec):
             names = [metadata.schema.names.get(f.source_id, f.name) for f in spec.fields if not f.is_void]
             raise InputError(
@@ -133,7 +124,7 @@ def _specs(metadata: TableMetadata, schema: Schema, ids: Collection[int] | None)
                 f" the partition of a row: rows are partitioned by {', '.join(names)}; compare these columns too, or"
                 " delete by position"
             )
-    return used if len(used) > 0 else [metadata.spec]
+    return list(metadata.specs)
 
 
 def _determines_partition(schema: Schema, spec: PartitionSpec) -> bool:

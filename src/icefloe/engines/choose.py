@@ -35,14 +35,14 @@ def engine_for(session: Any) -> Engine:
     return engine
 
 
-def check_session(session: object, argument: str = "spark") -> None:
+def check_session(session: object) -> None:
     """InputError for what is no Spark session; UnsupportedError for one of a PySpark that is too old."""
     is_session = any(kind.__module__.split(".")[0] == "pyspark" for kind in type(session).__mro__)
     if not is_session and not hasattr(session, "sparkContext"):
         given = "None" if session is None else f"of type {type(session).__name__}"
         raise InputError(
-            f"{argument}= is {given}, and a SparkSession is expected, such as SparkSession.builder.getOrCreate()",
-            argument=argument,
+            f"spark= is {given}, and a SparkSession is expected, such as SparkSession.builder.getOrCreate()",
+            argument="spark",
         )
     version = str(load_optional("pyspark", needed_by="the Spark engine").__version__)
     if int(version.partition(".")[0]) < OLDEST_SPARK:

@@ -6,15 +6,11 @@ caller asks to skip such snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InputError
-from icefloe.expr.filter.bind import bind
-from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr
+from icefloe.expr.filter.nodes import ALWAYS_TRUE
 from icefloe.model.entries import ContentType, Status, choose, concat, empty, of_status, of_type
 from icefloe.model.metadata.snapshots import Operation, Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -32,8 +28,6 @@ def plan_appends(
     *,
     after: Snapshot | None,
     until: Snapshot,
-    filter: Expr = ALWAYS_TRUE,
-    columns: Sequence[str] | None = None,
     skip_others: bool = False,
 ) -> Plan:
     """The files that were appended after ``after`` up to ``until``; without ``after``, since the first snapshot.
@@ -42,13 +36,11 @@ def plan_appends(
     error: NoSuchSnapshot names the missing snapshot.
     """
     schema = read_schema(metadata, until)
-    bound = bind(filter, schema)
     appends = _appends(snapshots_between(metadata, after=after, until=until), metadata, skip_others=skip_others)
-    wanted = statistics_keys(bound, partition_fields(metadata))
+    wanted = statistics_keys(ALWAYS_TRUE, partition_fields(metadata))
     added = [_added(snapshot_changes(store, metadata, snapshot, wanted)) for snapshot in appends]
     rows = concat([with_manifest(empty(), None), *added]).combine_chunks()
-    plan = plan_files(store, metadata, bound, schema, rows, rows.slice(0, 0))
-    return plan if columns is None else replace(plan, schema=schema.project(tuple(columns), table=metadata.location))
+    return plan_files(store, metadata, ALWAYS_TRUE, schema, rows, rows.slice(0, 0))
 
 
 def _appends(between: tuple[Snapshot, ...], metadata: TableMetadata, *, skip_others: bool) -> tuple[Snapshot, ...]:

@@ -71,12 +71,7 @@ def snapshot_changes(
 
 
 def changes_since(
-    store: ManifestStore,
-    metadata: TableMetadata,
-    *,
-    after: Snapshot | None,
-    until: Snapshot,
-    wanted: StatKeys | None = None,
+    store: ManifestStore, metadata: TableMetadata, *, after: Snapshot | None, until: Snapshot
 ) -> pa.Table:
     """The changes of every snapshot after ``after`` up to ``until``, oldest first.
 
@@ -84,7 +79,7 @@ def changes_since(
     NoSuchSnapshot names the first snapshot of the history that is missing.
     """
     changes = [
-        _with_maker(snapshot_changes(store, metadata, snapshot, wanted), snapshot.snapshot_id)
+        _with_maker(snapshot_changes(store, metadata, snapshot), snapshot.snapshot_id)
         for snapshot in snapshots_between(metadata, after=after, until=until)
     ]
     none = _with_maker(with_manifest(concat([]), None), until.snapshot_id)

@@ -185,7 +185,7 @@ def test_a_commit_never_parses_the_snapshots_it_does_not_need():
     broken = snapshot(1, timestamp_ms="x")
     metadata = decode(document(snapshots=[broken, snapshot(7)]))
 
-    written = encoded(metadata.with_snapshot(value(8), former_location=WHERE))
+    written = encoded(metadata.with_snapshot(value(8)))
 
     assert written["snapshots"][0] == broken
     assert metadata.snapshot(7).timestamp_ms == 5
@@ -196,8 +196,8 @@ def test_a_commit_never_parses_the_snapshots_it_does_not_need():
 @pytest.mark.parametrize("is_text", [True, False])
 def test_metadata_with_a_snapshot_id_twice_is_never_written(is_text):
     """A commit that was made twice wrote it, and no program could open the table."""
-    metadata = decode(document(snapshots=[snapshot(7)])).with_snapshot(value(8), former_location=WHERE)
-    again = metadata.with_snapshot(value(8), former_location=WHERE)
+    metadata = decode(document(snapshots=[snapshot(7)])).with_snapshot(value(8))
+    again = metadata.with_snapshot(value(8))
     if not is_text:
         again = replace(again, snapshots=Snapshots(tuple(again.snapshots)))
     with pytest.raises(FormatError, match=f"{LOCATION}: refused to write metadata with snapshot 8 twice"):
@@ -251,7 +251,7 @@ def test_a_snapshot_added_while_the_table_is_upgraded_loses_nothing():
     metadata = replace(decode(document(2, next_row_id=None)), format_version=4)
     new = value(8, sequence_number=2, first_row_id=0, added_rows=5, key_id="k")
 
-    upgraded = metadata.with_snapshot(new, former_location=WHERE)
+    upgraded = metadata.with_snapshot(new)
 
     assert tuple(upgraded.snapshots) == (metadata.snapshot(7), new)
     assert plain(decode(encoded(upgraded))) == plain(upgraded)

@@ -79,7 +79,7 @@ def test_the_oldest_metadata_has_one_schema_one_spec_and_no_ids():
 
 def test_version_1_is_written_with_both_forms_and_without_sequence_numbers():
     metadata = decode({**V1, "snapshots": [snapshot(7, sequence_number=None)], "current-snapshot-id": 7})
-    committed = metadata.with_snapshot(value(8, sequence_number=3), former_location=WHERE)
+    committed = metadata.with_snapshot(value(8, sequence_number=3))
 
     written = encoded(committed)
 
@@ -233,7 +233,8 @@ def test_a_type_of_a_later_version_is_refused_by_column_and_version(type_):
 
 def test_v4_locations_are_relative_in_the_file_and_absolute_in_memory():
     metadata = decode(document(4, snapshots=[], current_snapshot_id=None))
-    committed = metadata.with_snapshot(value(8, first_row_id=0, added_rows=5), former_location=WHERE)
+    committed = metadata.with_snapshot(value(8, first_row_id=0, added_rows=5))
+    committed = committed.committed(timestamp_ms=20, former_location=WHERE)
 
     written = encoded(committed)
     assert written["snapshots"][0]["root-manifest"] == "metadata/root.parquet"
@@ -325,7 +326,7 @@ def test_a_property_mirrors_every_root_under_manifest_list_and_takes_the_mirrors
 
     mirrored = metadata.with_properties({MIRROR: "true"})
     assert roots(mirrored) == [old, (plain_root, plain_root)]
-    again = decode(encoded(mirrored)).with_snapshot(value(8, first_row_id=0, added_rows=0), former_location=WHERE)
+    again = decode(encoded(mirrored)).with_snapshot(value(8, first_row_id=0, added_rows=0))
     assert roots(again) == [old, (plain_root, plain_root), ("metadata/root.parquet", "metadata/root.parquet")]
     assert [s.root for s in decode(encoded(again)).snapshots] == [s.root for s in again.snapshots]
     assert roots(again.with_properties({}, [MIRROR])) == [old, (plain_root, None), ("metadata/root.parquet", None)]

@@ -96,7 +96,7 @@ def test_unknown_keys_survive_commits_and_are_values_with_their_text():
     assert metadata.extra == NOTE
     assert metadata.schema.extra == metadata.spec.extra == metadata.refs["a.b[0]"].extra == (("x-note", text),)
     assert metadata.current_snapshot.extra == (("x-note", text),)
-    after = encoded(metadata.with_snapshot(value(8), former_location=WHERE))
+    after = encoded(metadata.with_snapshot(value(8)))
     assert after["snapshots"][0] == snapshot(7) | NOTE
     assert after["refs"]["main"] == {"snapshot-id": 8, "type": "branch"} | NOTE
 

@@ -130,8 +130,6 @@ def test_each_partition_gets_a_file_in_every_spec_that_has_data() -> None:
     assert sorted(by_spec[0]["lower_bound:p1000"].to_pylist(), key=str) == [None, "n", "s"]
     assert sum(by_spec[1]["record_count"].to_pylist()) == 3
     assert entries["equality_ids"].to_pylist() == [[2, 1]] * entries.num_rows
-    only = write_equality_deletes(io, ROWS, columns("region"), metadata=table, specs=[1])
-    assert set(only["partition_spec_id"].to_pylist()) == {1}
 
 
 def test_deletes_of_the_whole_table_cover_files_of_every_spec() -> None:
@@ -139,11 +137,8 @@ def test_deletes_of_the_whole_table_cover_files_of_every_spec() -> None:
     table = metadata(WHOLE, BY_REGION)
     # The files of spec 0 lie in no partition, so deletes by region would not reach them.
     assert write_equality_deletes(io, ROWS, columns("region"), metadata=table)["partition_spec_id"].to_pylist() == [0]
-    # By id the partition is not known, so the deletes are for the whole table even if all files are partitioned.
-    told = write_equality_deletes(io, ROWS, columns("id"), metadata=table, specs=[1])
-    assert told["partition_spec_id"].to_pylist() == [0]
-    split = write_equality_deletes(io, ROWS, columns("region"), metadata=table, specs=[1])
-    assert split["partition_spec_id"].to_pylist() == [1, 1, 1]
+    # By id the partition is not known.
+    assert write_equality_deletes(io, ROWS, columns("id"), metadata=table)["partition_spec_id"].to_pylist() == [0]
 
 
 def test_columns_that_do_not_tell_the_partition_are_refused() -> None:

@@ -91,7 +91,6 @@ def test_an_entry_of_any_format_has_what_its_writer_tells() -> None:
         file_format="orc",
         rows=5,
         partition=(4,),
-        column_sizes={1: 30, 4: 9, 99: 5},
         split_offsets=(3, 40),
     )
     [entry] = entries_of(
@@ -99,20 +98,10 @@ def test_an_entry_of_any_format_has_what_its_writer_tells() -> None:
     ).to_pylist()
     assert (entry["file_format"], entry["record_count"], entry["file_size_in_bytes"]) == ("orc", 5, 70)
     assert (entry["content_type"], entry["sort_order_id"], entry["split_offsets"]) == (2, 6, [3, 40])
-    assert (entry["column_size:1"], entry["column_size:4"]) == (30, 9)
-    assert "column_size:99" not in entry  # which the table does not have
     assert (entry["lower_bound:p1000"], entry["value_count:p1000"]) == (4, 5)
     assert (entry["lower_bound:1"], entry["value_count:1"]) == (None, None)  # not measured: not known
     [bare] = entries_of([WrittenFile(location="f", size=1, rows=1)], schema=SCHEMA, spec=UNPARTITIONED).to_pylist()
     assert bare["split_offsets"] is None
-
-
-def test_files_of_one_write_may_know_different_things() -> None:
-    known = WrittenFile(location="a", size=1, rows=1, column_sizes={1: 7})
-    unknown = WrittenFile(location="b", size=1, rows=2)
-    table = entries_of([known, unknown], schema=SCHEMA, spec=UNPARTITIONED)
-    assert table["column_size:1"].to_pylist() == [7, None]
-    assert table["record_count"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize(

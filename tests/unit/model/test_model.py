@@ -220,8 +220,9 @@ def test_snapshots_are_found_newest_first_and_added_at_the_end():
 def test_a_new_snapshot_becomes_the_head_of_main():
     base = metadata(refs={MAIN: Ref(snapshot_id=0, max_ref_age_ms=9), "tag": Ref(snapshot_id=0, type="tag")})
 
-    after = base.with_snapshot(snapshot(7, sequence_number=3, added_rows=10), former_location="m0")
-    again = after.with_snapshot(snapshot(8, sequence_number=4, added_rows=5), former_location="m1")
+    first, second = snapshot(7, sequence_number=3, added_rows=10), snapshot(8, sequence_number=4, added_rows=5)
+    after = base.with_snapshot(first).committed(timestamp_ms=first.timestamp_ms, former_location="m0")
+    again = after.with_snapshot(second).committed(timestamp_ms=second.timestamp_ms, former_location="m1")
 
     assert after.current_snapshot == snapshot(7, sequence_number=3, added_rows=10)
     assert after.refs[MAIN] == Ref(snapshot_id=7, max_ref_age_ms=9)
@@ -245,7 +246,7 @@ def test_a_new_snapshot_becomes_the_head_of_main():
 def test_the_metadata_log_keeps_as_many_files_as_asked_but_never_none(kept, expected):
     table = metadata(properties={PREVIOUS_VERSIONS_MAX.name: kept})
     for i in range(3):
-        table = table.with_snapshot(snapshot(i + 1), former_location=f"m{i}")
+        table = table.with_snapshot(snapshot(i + 1)).committed(timestamp_ms=i, former_location=f"m{i}")
 
     assert [entry.metadata_file for entry in table.metadata_log] == expected
 

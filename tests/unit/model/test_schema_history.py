@@ -73,7 +73,7 @@ def written(table: TableMetadata) -> TableMetadata:
         schema_id=table.current_schema_id,
         root="file:///t/metadata/m.avro",
     )
-    return table.with_snapshot(snapshot, former_location="file:///t/metadata/v1.json")
+    return table.with_snapshot(snapshot)
 
 
 def test_a_new_schema_gets_the_highest_id_plus_one_and_becomes_current():

@@ -37,7 +37,7 @@ def table(commits: int = 3) -> TableMetadata:
     )
     for number in range(1, commits + 1):
         child = snapshot(number, number - 1 if number > 1 else None, added_rows=10)
-        made = made.with_snapshot(child, former_location=f"m{number}")
+        made = made.with_snapshot(child).committed(timestamp_ms=child.timestamp_ms, former_location=f"m{number}")
     return made
 
 
@@ -92,7 +92,8 @@ def test_retention_falls_back_to_properties_and_then_to_icebergs_defaults():
 def test_a_commit_to_a_branch_leaves_main_alone():
     before = table(2)
 
-    after = before.with_snapshot(snapshot(9, 2, added_rows=5), former_location="m9", branch="audit")
+    after = before.with_snapshot(snapshot(9, 2, added_rows=5), branch="audit")
+    after = after.committed(timestamp_ms=109, former_location="m9")
 
     assert after.ref("audit") == Ref(snapshot_id=9)
     assert (after.current_snapshot_id, after.ref(MAIN).snapshot_id) == (2, 2)
@@ -105,11 +106,9 @@ def test_a_commit_to_a_branch_leaves_main_alone():
 def test_a_branch_keeps_its_settings_and_a_tag_never_moves():
     before = table().with_ref("b", Ref(snapshot_id=1, max_ref_age_ms=5)).with_ref("t", Ref(snapshot_id=1, type="tag"))
 
-    assert before.with_snapshot(snapshot(9), former_location="m", branch="b").ref("b") == Ref(
-        snapshot_id=9, max_ref_age_ms=5
-    )
+    assert before.with_snapshot(snapshot(9), branch="b").ref("b") == Ref(snapshot_id=9, max_ref_age_ms=5)
     with pytest.raises(InputError, match="'t' is a tag, which never moves"):
-        before.with_snapshot(snapshot(9), former_location="m", branch="t")
+        before.with_snapshot(snapshot(9), branch="t")
 
 
 def test_refs_are_added_changed_and_removed():
@@ -153,7 +152,7 @@ def test_main_can_be_put_on_any_snapshot_and_the_log_says_when():
 
 
 def test_a_staged_snapshot_can_become_the_first_of_main():
-    staged = table(0).with_snapshot(snapshot(5), former_location="m", branch="audit")
+    staged = table(0).with_snapshot(snapshot(5), branch="audit")
 
     published = staged.set_current_snapshot(5, timestamp_ms=9)
 

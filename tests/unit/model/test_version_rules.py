@@ -18,7 +18,6 @@ TABLES = {
     "MANIFEST_KEYS": vr.MANIFEST_KEYS,
     "MANIFEST_ENTRY_FIELDS": vr.MANIFEST_ENTRY_FIELDS,
     "DATA_FILE_FIELDS": vr.DATA_FILE_FIELDS,
-    "CONTENT_ENTRY_FIELDS": vr.CONTENT_ENTRY_FIELDS,
 }
 WORDS = {"_required_": Presence.REQUIRED, "_optional_": Presence.OPTIONAL, "": Presence.ABSENT}
 SPEC_ROW = re.compile(r"\|\s*(_\w+_|)\s*\|\s*(_\w+_|)\s*\|[\s*`~]*(?:\d+\s+)?([a-z_-]+)[`*~\s]*\|")
@@ -85,10 +84,9 @@ def test_what_version_3_adds_is_absent_before():
         assert [written(table, field, version) for version in (1, 2, 3)] == [False, False, True], field
 
 
-def test_version_4_has_content_entries_and_no_manifest_lists():
+def test_version_4_has_no_manifest_lists():
     for table in (vr.MANIFEST_LIST_FIELDS, vr.MANIFEST_ENTRY_FIELDS, vr.DATA_FILE_FIELDS):
         assert fields(table, 4) == ()
-    assert all(fields(vr.CONTENT_ENTRY_FIELDS, version) == () for version in (1, 2, 3))
     assert required(vr.MANIFEST_KEYS, 4) == ("format-version", "content")
     assert "root-manifest" in required(vr.SNAPSHOT_FIELDS, 4)
     assert presence(vr.SNAPSHOT_FIELDS, "manifest-list", 4) is Presence.OPTIONAL

@@ -8,7 +8,6 @@ import pytest
 
 from icefloe.errors import InputError, NoSuchSnapshot
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
-from icefloe.expr.text.filter_parser import parse_filter
 from icefloe.model.metadata.snapshots import Operation
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.scan.appends import plan_appends
@@ -53,14 +52,6 @@ def test_another_kind_of_snapshot_in_between_is_named(version):
 def test_other_kinds_are_skipped_on_request(version):
     tree, metadata = history(version)
     assert names(appended(tree, metadata, 1, 4, skip_others=True).tasks["location"]) == ["C", "E"]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_filter_leaves_files_out(version):
-    tree, metadata = history(version)
-    plan = appended(tree, metadata, None, 2, filter=parse_filter("id > 15"), columns=["id"])
-    assert (names(plan.tasks["location"]), plan.files_skipped) == (["C"], 2)
-    assert plan.tasks["match"].to_pylist() == [2]
 
 
 def test_files_that_an_append_removed_are_not_among_those_it_added():

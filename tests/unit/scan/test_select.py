@@ -29,8 +29,8 @@ def table() -> TableMetadata:
         schemas=(Schema(fields=(Field(1, "id", LONG),)),),
     )
     for number in (1, 2, 3):
-        metadata = metadata.with_snapshot(snapshot(number, None if number == 1 else number - 1), former_location="x")
-    metadata = metadata.with_snapshot(snapshot(4, 2), former_location="x", branch="audit")
+        metadata = metadata.with_snapshot(snapshot(number, None if number == 1 else number - 1))
+    metadata = metadata.with_snapshot(snapshot(4, 2), branch="audit")
     metadata = metadata.with_ref("first", Ref(snapshot_id=1, type="tag"))
     return metadata.set_current_snapshot(1, timestamp_ms=9_000)
 

@@ -80,13 +80,13 @@ def avro_name(name: str) -> str:
     return f"_{escaped}" if escaped[:1].isdigit() else escaped
 
 
-def avro_schema(schema: Schema, name: str = "table") -> Json:
+def avro_schema(schema: Schema) -> Json:
     """The Avro schema of files with these columns.
 
     >>> avro_schema(Schema(fields=(iceberg.Field(8, "l", iceberg.LONG),)))["fields"]
     [{'name': 'l', 'type': ['null', 'long'], 'default': None, 'field-id': 8}]
     """
-    return avro_record(schema.fields, name)
+    return avro_record(schema.fields, "table")
 
 
 def avro_record(fields: tuple[iceberg.Field, ...], name: str) -> Json:

@@ -102,11 +102,9 @@ def _bound(filter: Expr) -> Bound:
     return filter
 
 
-def stored_columns(
-    io: FileIO, location: str, file_format: str | None = "parquet", mapping: NameMapping | None = None
-) -> frozenset[int]:
-    """The ids of the columns in a file, those inside structs included; only its schema is read."""
-    with open_file(io, location, file_format, mapping) as file:
+def stored_columns(io: FileIO, location: str, mapping: NameMapping | None = None) -> frozenset[int]:
+    """The ids of the columns in a Parquet file, those inside structs included; only its schema is read."""
+    with open_file(io, location, "parquet", mapping) as file:
         return struct_ids(file.schema)
 
 

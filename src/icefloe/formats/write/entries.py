@@ -44,7 +44,6 @@ class WrittenFile:
     nan_counts: Mapping[int, int] = field(default_factory=dict)
     value_bytes: Mapping[int, int] = field(default_factory=dict)
     measures: Mapping[int, Measures] = field(default_factory=dict)
-    column_sizes: Mapping[int, int] = field(default_factory=dict)
     split_offsets: tuple[int, ...] = ()
 
     @property
@@ -99,7 +98,7 @@ def entries_of(
 def _details(file: WrittenFile) -> _Details:
     if file.footer is None:
         offsets = file.split_offsets if len(file.split_offsets) > 0 else None
-        return _Details(source=Measured(file.measures), column_sizes=file.column_sizes, split_offsets=offsets)
+        return _Details(source=Measured(file.measures), column_sizes={}, split_offsets=offsets)
     labels = file.footer.schema.to_arrow_schema() if file.labels is None else file.labels
     require_ids(labels, file.location)
     return _Details(

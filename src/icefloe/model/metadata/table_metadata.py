@@ -149,14 +149,11 @@ class TableMetadata:
             raise NoSuchSnapshot(f"table {self.location} has no branch or tag {name!r}; it has: {known}", ref=name)
         return ref
 
-    def with_snapshot(
-        self, snapshot: Snapshot, *, former_location: str | None = None, branch: str | None = MAIN
-    ) -> TableMetadata:
+    def with_snapshot(self, snapshot: Snapshot, *, branch: str | None = MAIN) -> TableMetadata:
         """This table after ``snapshot`` became the head of a branch, a new one if there is none of this name.
 
         Without a branch it is staged: part of the table, but of no history. Only commits to main change the current
-        snapshot and the snapshot log; row ids and sequence numbers are used up by every snapshot. If this is the last
-        change of a commit, ``former_location`` is the former metadata file (see ``committed``).
+        snapshot and the snapshot log; row ids and sequence numbers are used up by every snapshot.
         """
         after = replace(
             self,
@@ -164,11 +161,7 @@ class TableMetadata:
             snapshots=self.snapshots.add(snapshot),
             next_row_id=self.next_row_id + (0 if snapshot.added_rows is None else snapshot.added_rows),
         )
-        if branch is not None:
-            after = after._moved(branch, snapshot)
-        if former_location is None:
-            return after
-        return after.committed(timestamp_ms=snapshot.timestamp_ms, former_location=former_location)
+        return after if branch is None else after._moved(branch, snapshot)
 
     def _moved(self, branch: str, snapshot: Snapshot) -> TableMetadata:
         head = replace(self.refs.get(branch, Ref(snapshot_id=snapshot.snapshot_id)), snapshot_id=snapshot.snapshot_id)

@@ -233,29 +233,6 @@ DATA_FILE_FIELDS: FieldTable = MappingProxyType(
     }
 )  # fmt: skip
 
-# Fields of a content entry (V4 proposal). This table does not say which fields a content type requires or forbids.
-CONTENT_ENTRY_FIELDS: FieldTable = MappingProxyType(
-    {
-        # field                      v1    v2    v3    v4
-        "content_type":             (_NO,  _NO,  _NO,  _YES),
-        "location":                 (_NO,  _NO,  _NO,  _MAY),  # all but deletion vectors that are inline
-        "file_format":              (_NO,  _NO,  _NO,  _YES),
-        "version_info":             (_NO,  _NO,  _NO,  _YES),
-        "deletion_vector":          (_NO,  _NO,  _NO,  _MAY),
-        "partition_spec_id":        (_NO,  _NO,  _NO,  _YES),
-        "sort_order_id":            (_NO,  _NO,  _NO,  _MAY),
-        "record_count":             (_NO,  _NO,  _NO,  _YES),
-        "file_size_in_bytes":       (_NO,  _NO,  _NO,  _MAY),  # wherever there is a location
-        "content_stats":            (_NO,  _NO,  _NO,  _MAY),
-        "manifest_stats":           (_NO,  _NO,  _NO,  _MAY),
-        "referenced_file":          (_NO,  _NO,  _NO,  _MAY),
-        "key_metadata":             (_NO,  _NO,  _NO,  _MAY),
-        "split_offsets":            (_NO,  _NO,  _NO,  _MAY),
-        "equality_ids":             (_NO,  _NO,  _NO,  _MAY),
-        "first_row_id":             (_NO,  _NO,  _NO,  _MAY),
-    }
-)  # fmt: skip
-
 
 def presence(table: FieldTable, field: str, version: int) -> Presence:
     """Whether a version writes a field of one of the tables above.
