@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from icefloe.formats.read.file_read import FileDeletes, FilePart, FileRead, Mask
 from icefloe.formats.read.reader import read_file
 from icefloe.io.memory import MemoryFileIO
 from icefloe.model.arrow.conform import arrow_schema
-from icefloe.model.schema.metadata_columns import POS
+from icefloe.model.schema.metadata_columns import DELETED, POS
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field, Struct
 from support.row_matching import matches
@@ -136,6 +137,17 @@ def test_rows_are_deleted_by_value_before_the_filter_is_asked() -> None:
         "y0",
         "y3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("a < 4", range(4)), ("s.x < 3", (0, 1, 2, 4, 5, 6)), ("a > 1", range(2, 8))]
+)
+def test_deleted_rows_are_marked_whether_or_not_all_rows_of_a_group_match(text: str, kept: Iterable[int]) -> None:
+    """It failed if some row groups were read with the columns of the filter, and others without."""
+    only = Schema(fields=(TABLE.field("b"), Field(3, "s", Struct((INNER.fields[1],))), DELETED))
+    marked = FileDeletes(positions=BitMap64([1, 3]), tests=(Among(TABLE.select(("a",)), (2,)),))
+    rows = found(stored(some(8)), only, filter=where(text), table_schema=TABLE, deletes=marked)
+    assert rows == [{"b": f"b{n}", "s": {"y": f"y{n}"}, "_deleted": n in (1, 2, 3)} for n in kept]
 
 
 def test_a_test_may_look_at_columns_that_the_table_dropped_renamed_or_got_later() -> None:

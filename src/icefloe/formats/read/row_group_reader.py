@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,10 @@ class _Test:
     passes: Callable[[pa.RecordBatch], pa.BooleanArray]  # true where a row, with the columns of the table, is kept
 
 
+# The columns of batches and the number of tests: batches with the same key have the same stored schema.
+_LayoutKey: TypeAlias = tuple[Literal["all", "tested", "joined"], int]
+
+
 class RowGroupReader:
     """Reads row groups of one file, one after the other; ``tested`` has the columns of the filter."""
 
@@ -46,7 +51,7 @@ class RowGroupReader:
         self._deleted = _DeletedPositions(read.deletes.positions)
         self._not_deleted = [_not_deleted(test) for test in read.deletes.tests]
         self._filter = _Test(schema=tested, passes=lambda rows: evaluate_rows(filter, rows))
-        self._layouts: dict[str, _BatchLayout] = {}
+        self._layouts: dict[_LayoutKey, _BatchLayout] = {}
 
     def rows(self, rows: RowRange, *, all_match: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a range that are not deleted and match the filter; with ``all_match`` it is not evaluated.
@@ -71,7 +76,7 @@ class RowGroupReader:
     def _in_one_step(self, rows: RowRange, fields: tuple[Field, ...], tests: list[_Test]) -> Iterator[pa.RecordBatch]:
         position = rows.start
         for batch in self._batches(rows, fields):
-            layout = self._layout(f"all columns, {len(tests)} tests", batch, tests)
+            layout = self._layout(("all", len(tests)), batch, tests)
             keep = layout.passing(batch, self._deleted.not_deleted(position, batch.num_rows))
             if keep is None:
                 yield self._complete(layout.output(layout.returned(batch)), position)
@@ -81,14 +86,14 @@ class RowGroupReader:
 
     def _with_deleted_rows(self, rows: RowRange, tests: list[_Test]) -> Iterator[pa.RecordBatch]:
         """The rows that pass the tests, deleted or not, with the column that says which are deleted."""
-        position = rows.start
+        position, of_deletes = rows.start, len(self._not_deleted)
         both = [*self._not_deleted, *tests]
         fields = merged_fields(self._complete.stored.fields, *(test.schema.fields for test in both))
         for batch in self._batches(rows, fields):
-            layout = self._layout("deleted rows", batch, self._not_deleted)
-            live = layout.passing(batch, self._deleted.not_deleted(position, batch.num_rows))
+            layout = self._layout(("all", len(both)), batch, both)
+            live = layout.passing(batch, self._deleted.not_deleted(position, batch.num_rows), slice(of_deletes))
             deleted = pa.repeat(False, batch.num_rows) if live is None else pc.invert(live)
-            keep = self._layout(f"deleted rows, {len(tests)} tests", batch, tests).passing(batch, None)
+            keep = layout.passing(batch, None, slice(of_deletes, None))
             returned = layout.returned(batch)
             if keep is not None:
                 returned, deleted = filtered(returned, keep), deleted.filter(keep)
@@ -102,14 +107,14 @@ class RowGroupReader:
         """The tested columns are read first; of the others only ranges in which rows pass the tests."""
         masks, passed, position = [], [], rows.start
         for batch in self._batches(rows, tested):
-            layout = self._layout(f"tested columns, {len(tests)} tests", batch, tests)
+            layout = self._layout(("tested", len(tests)), batch, tests)
             keep = layout.passing(batch, self._deleted.not_deleted(position, batch.num_rows))
             keep = pa.repeat(True, batch.num_rows) if keep is None else keep
             masks.append(keep)
             passed.append(filtered(layout.returned(batch), keep))
             position += batch.num_rows
         for some, some_masks, some_passed in self._ranges_to_read(rows, others, masks, passed):
-            yield from self._beside(some, others, some_masks, some_passed, f"both steps, {len(tests)} tests")
+            yield from self._beside(some, others, some_masks, some_passed, ("joined", len(tests)))
 
     def _ranges_to_read(
         self, rows: RowRange, others: tuple[Field, ...], masks: list[pa.BooleanArray], passed: list[pa.RecordBatch]
@@ -138,7 +143,7 @@ class RowGroupReader:
         others: tuple[Field, ...],
         masks: list[pa.BooleanArray],
         passed: list[pa.RecordBatch],
-        kind: str,
+        key: _LayoutKey,
     ) -> Iterator[pa.RecordBatch]:
         """The rows that the masks keep: their other columns, which are read, and the columns of ``passed``."""
         position, done = rows.start, 0
@@ -148,7 +153,7 @@ class RowGroupReader:
             if count > 0:
                 kept = batch if count == len(keep) else filtered(batch, keep)
                 kept = _joined(kept, passed[index].slice(done, count))
-                yield self._complete(self._layout(kind, kept, []).output(kept), position, keep)
+                yield self._complete(self._layout(key, kept, []).output(kept), position, keep)
             position, done = position + batch.num_rows, done + count
 
     def _batches_like(
@@ -165,11 +170,10 @@ class RowGroupReader:
         for batch in self._file.read(rows, fields, self._read.batch_rows):
             yield from in_parts(batch, BATCH_BYTES)
 
-    def _layout(self, kind: str, batch: pa.RecordBatch, tests: list[_Test]) -> _BatchLayout:
-        """The layout of batches of one kind, which have the same stored schema."""
-        if kind not in self._layouts:
-            self._layouts[kind] = _BatchLayout(batch.schema, self._read, self._complete.stored, tests)
-        return self._layouts[kind]
+    def _layout(self, key: _LayoutKey, batch: pa.RecordBatch, tests: list[_Test]) -> _BatchLayout:
+        if key not in self._layouts:
+            self._layouts[key] = _BatchLayout(batch.schema, self._read, self._complete.stored, tests)
+        return self._layouts[key]
 
 
 class _BatchLayout:
@@ -196,9 +200,11 @@ class _BatchLayout:
         """The columns of a batch to return, as they are stored."""
         return batch.select(self._indices) if self._has_more else batch
 
-    def passing(self, batch: pa.RecordBatch, keep: pa.BooleanArray | None) -> pa.BooleanArray | None:
-        """True for the rows of ``keep`` that pass all tests; none if these are all rows of the batch."""
-        for align, passes in self._tests:
+    def passing(
+        self, batch: pa.RecordBatch, keep: pa.BooleanArray | None, tests: slice = slice(None)
+    ) -> pa.BooleanArray | None:
+        """True for the rows of ``keep`` that pass the tests, all by default; none if all rows of the batch do."""
+        for align, passes in self._tests[tests]:
             if keep is not None and keep.true_count == 0:
                 break
             passed = passes(align(batch))
