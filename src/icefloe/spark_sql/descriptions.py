@@ -21,7 +21,7 @@ from icefloe.model.text.spark_schema_json import spark_schema_json, without_fiel
 from icefloe.scan.partition_values import partition_struct
 from icefloe.spark_sql.messages import PartitionTransform, TableDescription
 from icefloe.spark_sql.options.changelog import change_schema
-from icefloe.spark_sql.options.read_options import CHANGES
+from icefloe.spark_sql.options.known_options import CHANGES
 from icefloe.spark_sql.table_loads import LoadedTable
 from icefloe.table.table_at import TableAt
 

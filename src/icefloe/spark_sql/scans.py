@@ -21,7 +21,7 @@ from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import PlanScan
 from icefloe.spark_sql.options.appended_rows import appended_rows
 from icefloe.spark_sql.options.changelog import changes_of
-from icefloe.spark_sql.options.read_options import CHANGES, split_settings
+from icefloe.spark_sql.options.known_options import CHANGES, split_settings
 from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.table.scan import rows_of_query

@@ -17,7 +17,7 @@ from icefloe.inspect.metadata_tables.tables import METADATA_TABLES
 from icefloe.model.metadata.properties import WAP_ENABLED
 from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.messages import LoadTable, Message
-from icefloe.spark_sql.options.read_options import CHANGES, selecting_options
+from icefloe.spark_sql.options.known_options import CHANGES, selecting_options
 from icefloe.spark_sql.versions import (
     CURRENT,
     AppendRange,

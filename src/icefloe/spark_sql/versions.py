@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import MAIN
-from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
+from icefloe.spark_sql.options.known_options import ENDS, OF_STATE, STARTS
 from icefloe.table.table_at import TableAt
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

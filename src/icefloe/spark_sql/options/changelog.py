@@ -18,8 +18,7 @@ from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT
 from icefloe.scan.changes.snapshot_range import SnapshotRange, snapshot_range
 from icefloe.scan.select import Point
-from icefloe.spark_sql.options.known_options import number_option
-from icefloe.spark_sql.options.read_options import ENDS, OF_STATE, STARTS
+from icefloe.spark_sql.options.known_options import ENDS, OF_STATE, STARTS, number_option
 from icefloe.table.table_at import TableAt
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

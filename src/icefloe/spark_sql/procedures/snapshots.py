@@ -15,7 +15,7 @@ from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import InputError
 from icefloe.model.metadata.snapshots import Ref, Snapshot
 from icefloe.spark_sql.options.changelog import in_capitals, point
-from icefloe.spark_sql.options.read_options import ENDS, STARTS
+from icefloe.spark_sql.options.known_options import ENDS, STARTS
 from icefloe.spark_sql.options.session_names import columns
 from icefloe.spark_sql.procedures.procedure import Int, Row, procedure
 from icefloe.table.table import Table

@@ -19,8 +19,7 @@ from icefloe.model.metadata.snapshots import MAIN
 from icefloe.rows.schema_merge import SchemaMode
 from icefloe.scan.tasks import Plan
 from icefloe.spark_sql.options.changelog import changes_of_request
-from icefloe.spark_sql.options.known_options import branch_by_option
-from icefloe.spark_sql.options.read_options import CHANGES
+from icefloe.spark_sql.options.known_options import CHANGES, branch_by_option
 from icefloe.spark_sql.scans import session_of
 from icefloe.spark_sql.streams.changes import ChangeOffset, StreamChanges
 from icefloe.spark_sql.streams.files import StreamFiles, StreamOffset, new_plans
