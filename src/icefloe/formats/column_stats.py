@@ -70,10 +70,10 @@ class Measured:
     def known(self, column: Field, type_: pa.DataType) -> Known:
         """The measures of a column."""
         measures = self.measures.get(column.id)
-        return NOTHING if measures is None else known_measures(measures)
+        return NOTHING if measures is None else known_of(measures)
 
 
-def known_measures(measures: Measures) -> Known:
+def known_of(measures: Measures) -> Known:
     """Measures with comparable bounds."""
     return Known(
         values=measures.values,
@@ -86,8 +86,8 @@ def known_measures(measures: Measures) -> Known:
     )
 
 
-def stat_columns(units: Sequence[Source], schema: Schema, modes: Modes | None) -> dict[str, pa.Array]:
-    """The statistics of all measured columns, one row for each unit.
+def statistics_of(sources: Sequence[Source], schema: Schema, modes: Modes | None) -> dict[str, pa.Array]:
+    """The statistics columns of all measured columns, one row for each source.
 
     Without modes all columns have them, with untruncated bounds, but not what only entries record: whether bounds are
     tight, and average sizes.
@@ -99,29 +99,28 @@ def stat_columns(units: Sequence[Source], schema: Schema, modes: Modes | None) -
         if column.type == UNKNOWN or (mode is not None and not mode.counts):
             continue
         type_, key = arrow_type(column.type), column_key(id_)
-        per_unit = [unit.known(column, type_) for unit in units]
-        counts[stat(Measure.VALUES, key)] = [stats.values for stats in per_unit]
-        counts[stat(Measure.NULLS, key)] = [stats.nulls for stats in per_unit]
+        known = [source.known(column, type_) for source in sources]
+        counts[stat(Measure.VALUES, key)] = [stats.values for stats in known]
+        counts[stat(Measure.NULLS, key)] = [stats.nulls for stats in known]
         if pa.types.is_floating(type_):
-            counts[stat(Measure.NANS, key)] = [stats.nans for stats in per_unit]
+            counts[stat(Measure.NANS, key)] = [stats.nans for stats in known]
         if mode is not None and has_value_sizes(column.type):
-            sizes = pa.array([_average(stats) for stats in per_unit], pa.int32())
+            sizes = pa.array([_average(stats) for stats in known], pa.int32())
             arrays |= {} if sizes.null_count == len(sizes) else {stat(Measure.AVERAGE_SIZE, key): sizes}
         if mode is not None and not mode.bounds:
             continue
-        shape = isinstance(column.type, (Geometry, Geography))  # its bounds are corners, which are short
-        down, up = _truncation(type_, None if mode is None or shape else mode.length)
-        lower = [None if stats.lower is None else down(stats.lower) for stats in per_unit]
-        upper = [None if stats.upper is None else up(stats.upper) for stats in per_unit]
+        is_shape = isinstance(column.type, (Geometry, Geography))  # its bounds are corners, which are short
+        down, up = _truncation(type_, None if mode is None or is_shape else mode.length)
+        lower = [None if stats.lower is None else down(stats.lower) for stats in known]
+        upper = [None if stats.upper is None else up(stats.upper) for stats in known]
         arrays[stat(Measure.LOWER, key)] = _bounds_array(lower, type_)
         arrays[stat(Measure.UPPER, key)] = _bounds_array(upper, type_)
-        if mode is not None and not shape:
-            kept = zip(per_unit, lower, upper, strict=True)
-            tight = pa.array([_is_tight(*bounded) for bounded in kept], pa.bool_())
+        if mode is not None and not is_shape:
+            tight = pa.array(list(map(_is_tight, known, lower, upper)), pa.bool_())
             arrays |= {} if tight.null_count == len(tight) else {stat(Measure.TIGHT, key): tight}
     # One array for all counts, as building many small arrays takes longer than filling them.
     together = pa.array([count for column_counts in counts.values() for count in column_counts], pa.int64())
-    return arrays | {name: together.slice(i * len(units), len(units)) for i, name in enumerate(counts)}
+    return arrays | {name: together.slice(i * len(sources), len(sources)) for i, name in enumerate(counts)}
 
 
 def _average(stats: Known) -> int | None:
@@ -138,7 +137,7 @@ def _is_tight(stats: Known, lower: Raw | None, upper: Raw | None) -> bool | None
     """
     if lower is None or upper is None:
         return None
-    if not (_is_whole(stats.lower, lower) and _is_whole(stats.upper, upper)):
+    if not (_is_untruncated(stats.lower, lower) and _is_untruncated(stats.upper, upper)):
         return False
     unsigned = any(isinstance(bound, float) and bound == 0.0 for bound in (lower, upper))
     return True if stats.exact and not unsigned else None
@@ -156,12 +155,12 @@ def bound_decoder(file_type: pa.DataType, table_type: pa.DataType) -> Callable[[
     if pa.types.is_timestamp(table_type) or pa.types.is_time(table_type):
         per_second = _PER_SECOND[table_type.unit]
         if pa.types.is_date(stored):
-            return _times(_DAY_SECONDS * per_second)
-        return _times(per_second // _PER_SECOND[stored.unit])
+            return _scaled_by(_DAY_SECONDS * per_second)
+        return _scaled_by(per_second // _PER_SECOND[stored.unit])
     return _same
 
 
-def _times(factor: int) -> Callable[[Raw], Raw]:
+def _scaled_by(factor: int) -> Callable[[Raw], Raw]:
     return _same if factor == 1 else lambda raw: raw * factor
 
 
@@ -199,7 +198,7 @@ def _truncation(type_: pa.DataType, length: int | None) -> tuple[_Truncate, _Tru
     return (_zero_down, _zero_up) if pa.types.is_floating(type_) else (_same, _same)
 
 
-def _is_whole(raw: Raw, kept: Raw) -> bool:
+def _is_untruncated(raw: Raw, kept: Raw) -> bool:
     """Whether a bound was not truncated."""
     return bool(raw == (kept.encode() if isinstance(kept, str) else kept))
 

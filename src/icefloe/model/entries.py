@@ -83,7 +83,7 @@ ENTRY = pa.schema(
     ]
 )
 
-UNKNOWN_COUNT = -1  # how old imports of other writers stored that they did not know a file's number of rows
+UNKNOWN_COUNT = -1  # stored by old imports of other writers for files whose number of rows they did not know
 
 
 class Measure(StrEnum):
@@ -228,7 +228,7 @@ def to_table(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
 
 
 _EMPTY = ENTRY.empty_table()
-# Scalars made once: turning a Python number into one takes longer than comparing a column with it.
+# Scalars are made once: converting a Python number takes longer than comparing a column with it.
 _TYPES = {t: pa.scalar(int(t), pa.int32()) for t in ContentType}
 _LAST_FILE_TYPE = pa.scalar(int(ContentType.EQUALITY_DELETES), pa.int32())
 _STATUSES = {s: pa.scalar(int(s), pa.int32()) for s in Status}
@@ -249,7 +249,7 @@ def concat(tables: list[pa.Table]) -> pa.Table:
         len(some) > 0
         and some[0].schema.names[: len(ENTRY)] == ENTRY.names
         and all(table.schema.equals(some[0].schema) for table in some[1:])
-    ):  # nothing to bring in line, which takes time
+    ):  # nothing to align, which takes time
         return some[0] if len(some) == 1 else pa.concat_tables(some)
     return pa.concat_tables([_EMPTY, *tables], promote_options="permissive")
 
@@ -292,7 +292,7 @@ def total(table: pa.Table, name: str) -> int:
 
 
 def choose(table: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
-    """The rows that a mask without nulls chooses; the table itself when it chooses all, which is the common case."""
+    """The rows that a mask without nulls chooses; the table itself if it chooses all, which is the common case."""
     chosen = count(mask)
     if chosen == table.num_rows:
         return table

@@ -101,7 +101,7 @@ def _stored(
     maps = _maps(file, context.measured(wanted))
     tuple_name = file.name(ids.PARTITION, "partition")
     tuple_ = None if tuple_name is None else file.record(tuple_name)
-    check_tuple([] if tuple_ is None else tuple_.named, facts, where=where)
+    check_tuple([] if tuple_ is None else tuple_.ids_and_names, facts, where=where)
     parts = _parts(tuple_, facts.spec, context)
     inner: dict[str, Any] = {**_types(file, FILE_FIELDS), **dict(maps.values())}
     if len(parts) > 0:

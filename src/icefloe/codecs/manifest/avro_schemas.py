@@ -60,7 +60,7 @@ def _type(slot: ids.Slot) -> Type:
     return _TYPES[slot.type]
 
 
-def _map(shape: ids.MeasureMap) -> Field:
+def _measure_map(shape: ids.MeasureMap) -> Field:
     value = _TYPES[shape.value_type]
     return Field(shape.id, shape.name, Map(shape.key_id, INT, shape.value_id, value, value_required=True))
 
@@ -69,7 +69,7 @@ _ENTRY = _fields(ids.ENTRY_FIELDS)
 _FILE = {
     **_fields(ids.FILE_FIELDS),
     "block_size_in_bytes": Field(ids.BLOCK_SIZE_IN_BYTES, "block_size_in_bytes", LONG),
-    **{shape.name: _map(shape) for shape in ids.MEASURE_MAPS},
+    **{shape.name: _measure_map(shape) for shape in ids.MEASURE_MAPS},
 }
 PARTITION_SUMMARY = Struct(
     (
@@ -114,21 +114,21 @@ def manifest_list_schema(version: int) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroFields:
-    """The fields of a record in a file by their ids; a field without an id is known by its name alone."""
+    """The fields of a record in a file by their ids; a field without an id is found by its name."""
 
     names: Mapping[int, str]
     by_name: Mapping[str, Json]
 
-    def name(self, field_id: int, default: str) -> str | None:
+    def name(self, field_id: int, spec_name: str) -> str | None:
         """The name of a field in the file; None if the file does not have the field."""
         stored_name = self.names.get(field_id)
         if stored_name is not None:
             return stored_name
-        named = self.by_name.get(default)
-        return default if named is not None and "field-id" not in named else None
+        field = self.by_name.get(spec_name)
+        return spec_name if field is not None and "field-id" not in field else None
 
     @property
-    def named(self) -> tuple[tuple[int | None, str], ...]:
+    def ids_and_names(self) -> tuple[tuple[int | None, str], ...]:
         """The ids and names of all fields; a field may have no id."""
         return tuple((field.get("field-id"), name) for name, field in self.by_name.items())
 
@@ -155,7 +155,7 @@ def avro_fields(record: Mapping[str, Any]) -> AvroFields:
     )
 
 
-RAW: Mapping[Primitive, pa.DataType] = {
+_RAW_TYPES: Mapping[Primitive, pa.DataType] = {
     BOOLEAN: pa.bool_(),
     INT: pa.int32(),
     LONG: pa.int64(),
@@ -174,4 +174,4 @@ RAW: Mapping[Primitive, pa.DataType] = {
 
 def raw_type(type_: Type) -> pa.DataType:
     """The Arrow type of a value without its logical type: numbers, text or bytes."""
-    return RAW.get(type_, pa.binary()) if isinstance(type_, Primitive) else pa.binary()
+    return _RAW_TYPES.get(type_, pa.binary()) if isinstance(type_, Primitive) else pa.binary()

@@ -235,7 +235,7 @@ def _decode(
 
 
 def _without_empty(columns: Columns) -> dict[str, pa.Array]:
-    """Locations and sizes, null where an inline vector has an empty location: a text is required, but there is no file.
+    """Locations and sizes, null where an inline vector has an empty location: it has no file, but needs a location.
 
     Any other location of an inline vector is kept as it is, but never opened and never deleted.
     """

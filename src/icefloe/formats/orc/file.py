@@ -30,7 +30,7 @@ from icefloe.errors import (
     LimitError,
     UnsupportedError,
 )
-from icefloe.formats.column_stats import NOTHING, Known, Raw, stat_columns
+from icefloe.formats.column_stats import NOTHING, Known, Raw, statistics_of
 from icefloe.formats.parquet.field_ids import Leaf, field_id, labelled, weight
 from icefloe.formats.read.batches import relabel, without_columns
 from icefloe.formats.read.data_file import RowRange, StoredFile
@@ -255,7 +255,7 @@ def _stripe_stats(stripes: tuple[OrcStripe, ...], stored: pa.Schema, schema: Sch
     leaves = orc_leaves(stored)
     counts = pa.array([stripe.rows for stripe in stripes], pa.int64())
     units = [_StripeStats(stripe=stripe, leaves=leaves) for stripe in stripes]
-    return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
+    return pa.table({"record_count": counts, **statistics_of(units, schema, None)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

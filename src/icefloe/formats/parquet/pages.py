@@ -1,8 +1,8 @@
 """Reads pages of a row group, and statistics of the row ranges between them (spec: Appendix A, Parquet).
 
-A page index says where the pages of columns are, and their bounds. Arrow decodes whole column chunks, so the wanted
-pages are copied to a file in memory, which Arrow then decodes (see ``codecs.parquet.pages``). An index that cannot be
-right is not used: its row groups are then read whole. Pages of different columns end at different rows; a row range is
+A page index has the locations and bounds of the pages of columns. Arrow decodes whole column chunks, so the wanted
+pages are copied to a file in memory, which Arrow then decodes (see ``codecs.parquet.pages``). A damaged index is not
+used: row groups are then read whole. Pages of different columns end at different rows; a row range is
 inside one page of every requested column.
 """
 
@@ -33,7 +33,7 @@ from icefloe.codecs.parquet.pages import (
     read_page_header,
 )
 from icefloe.errors import CorruptFile
-from icefloe.formats.column_stats import NOTHING, Known, Raw, bound_decoder, stat_columns
+from icefloe.formats.column_stats import NOTHING, Known, Raw, bound_decoder, statistics_of
 from icefloe.formats.parquet.field_ids import Leaf
 from icefloe.formats.read.data_file import PageRanges, RowRange
 from icefloe.model.schema.schema import Schema
@@ -43,7 +43,7 @@ Reopen: TypeAlias = Callable[[pa.BufferReader], Any]  # opens a file of copied p
 
 _LONGEST_FOOTER = 512 * 1024  # parsing one twice as long takes a tenth of a second
 NEAR = 64 * 1024  # bytes: two reads with at most so many bytes between them become one
-_MANY = 16 * 1024 * 1024  # bytes from which on Arrow decodes columns faster with threads
+_THREADS_PAY = 16 * 1024 * 1024  # bytes from which on Arrow decodes columns faster with threads
 _THREADS = 8  # of requests to remote storage
 _HEADER_BYTES = 256  # more than most page headers have; those with long bounds are read again
 _MOST_RANGES = 10_000  # of rows in a row group
@@ -60,7 +60,7 @@ class _Span:
 
 
 class PageReader:
-    """The pages of an open Parquet file; ``far`` says that it is on remote storage, where every read is a request."""
+    """The pages of an open Parquet file; it is ``far`` on remote storage, where every read is a request."""
 
     def __init__(self, source: Any, footer: Any, reopen: Reopen, *, far: bool) -> None:
         self._source = source
@@ -97,11 +97,13 @@ class PageReader:
     def bounds(self, group: int, leaves: Sequence[int]) -> Mapping[int, PageBounds]:
         """The bounds of the pages of columns, for the columns that have them."""
         self._load(group, leaves)
-        ranges, bounds_by_leaf = {}, {}
+        ranges, bounds_by_leaf, tail = {}, {}, self._tail
+        if tail is None:
+            return {}
         for leaf in leaves:
             with suppress(CorruptFile):
-                range_ = None if self._tail is None else self._tail.bounds_at(group, leaf)
-                if range_ is not None and self._has(range_):
+                range_ = tail.bounds_at(group, leaf)
+                if range_ is not None and self._is_inside(range_):
                     ranges[leaf] = range_
         for leaf, data in zip(ranges, self._fetch(list(ranges.values())), strict=True):
             pages = self._pages[group, leaf]
@@ -118,18 +120,20 @@ class PageReader:
         if len(missing) == 0 or not all(stored.column(leaf).has_offset_index for leaf in missing):
             return
         ranges, within, tail = {}, {}, self._tail
+        if tail is None:
+            return
         for leaf in missing:
             with suppress(CorruptFile):
-                range_ = None if tail is None else tail.pages_at(group, leaf)
-                if tail is not None and range_ is not None and self._has(range_, tail.stored(group, leaf)):
+                range_ = tail.pages_at(group, leaf)
+                if range_ is not None and self._is_inside(range_, tail.stored(group, leaf)):
                     ranges[leaf] = range_
                     within[leaf] = tail.stored(group, leaf)
         for leaf, data in zip(ranges, self._fetch(list(ranges.values())), strict=True):
             with suppress(CorruptFile):
                 self._pages[group, leaf] = decode_pages(data, rows=stored.num_rows, within=within[leaf])
 
-    def _has(self, *ranges: Range) -> bool:
-        """Whether all of these byte ranges are inside of the file."""
+    def _is_inside(self, *ranges: Range) -> bool:
+        """Whether all of these byte ranges are inside the file."""
         return all(0 <= begin < end <= self._size for begin, end in ranges)
 
     def read(self, group: int, leaves: list[int], first: int, rows: int, *, use_threads: bool) -> pa.Table:
@@ -142,7 +146,7 @@ class PageReader:
             span = self._span(group, together, first, first + rows - 1)
             spans.setdefault(span, []).extend(together)
         copy = self._copy(tail, group, spans)
-        file, use_threads = self._reopen(pa.BufferReader(copy)), use_threads and len(copy) > _MANY
+        file, use_threads = self._reopen(pa.BufferReader(copy)), use_threads and len(copy) > _THREADS_PAY
         columns: list[tuple[int, pa.Field, pa.ChunkedArray]] = []
         ranks = {leaf: rank for rank, leaf in enumerate(leaves)}
         for number, (span, inside) in enumerate(spans.items()):
@@ -282,7 +286,7 @@ def page_ranges(
         _PageRange(rows=count, pages={id_: int(at[index]) for id_, at in pages.items()}, columns=columns)
         for index, count in enumerate(rows)
     ]
-    statistics = {"record_count": pa.array(rows, pa.int64()), **stat_columns(units, schema, None)}
+    statistics = {"record_count": pa.array(rows, pa.int64()), **statistics_of(units, schema, None)}
     return PageRanges(ranges=ranges, statistics=pa.table(statistics))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.formats.column_stats import NOTHING, Known, bound_decoder, known_measures, stat_columns
+from icefloe.formats.column_stats import NOTHING, Known, bound_decoder, known_of, statistics_of
 from icefloe.formats.parquet.field_ids import Leaf, field_id, inner_fields, measured_leaves
 from icefloe.formats.write.measure import Measures
 from icefloe.model.corners import AXES, corner_bytes
@@ -52,7 +52,7 @@ class FooterUnit:
             return NOTHING
         chunks = [group.column(leaf.index) for group in self.groups]
         if (by_writer := self.measures.get(column.id)) is not None:
-            known = known_measures(by_writer)
+            known = known_of(by_writer)
             lower, upper = corners(chunks) if isinstance(column.type, Geometry) else (known.lower, known.upper)
             return replace(known, lower=lower, upper=upper)
         stats = [chunk.statistics for chunk in chunks]
@@ -96,7 +96,7 @@ def group_stats(footer: Any, schema: Schema, leaves: Mapping[int, Leaf] | None =
     shows, whole = _nan_shows(footer), _has_whole_bounds(footer)
     units = [FooterUnit(groups=(group,), leaves=leaves, nan_shows=shows, whole_bounds=whole) for group in groups]
     counts = pa.array([group.num_rows for group in groups], pa.int64())
-    return pa.table({"record_count": counts, **stat_columns(units, schema, None)})
+    return pa.table({"record_count": counts, **statistics_of(units, schema, None)})
 
 
 def footer_unit(

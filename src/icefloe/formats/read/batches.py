@@ -1,7 +1,7 @@
-"""Arrow batches relabelled, filtered, and cut to a bounded size (spec: Appendix A, Parquet).
+"""Relabels, filters and cuts Arrow batches (spec: Appendix A, Parquet).
 
-Dictionary-encoded texts take four bytes a row, however long they are. A million such rows can be gigabytes as plain
-texts, more than an Arrow array can hold, so they are cut before they are decoded.
+A dictionary-encoded text takes four bytes a row, however long it is. A million such rows can be gigabytes when decoded,
+more than an Arrow array can hold, so batches are cut before they are decoded.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-_FEW_PARTS = 4  # at most so many are cut evenly, more of them by the sizes of the rows
+_FEW_PARTS = 4  # up to this many parts are cut evenly, more by the sizes of their rows
 _TEXTS = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
-_MOST_ROWS = 15, 16  # the part of the rows from which on columns are filtered one by one
+_MOST_ROWS = 15 / 16  # if at least this share of the rows is kept, columns are filtered one by one
 
 
-class _Labelled:
+class _Relabelled:
     """A batch that Arrow's C interface exports with another schema."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
@@ -40,7 +40,7 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     >>> relabel(pa.record_batch({"a": [1]}), pa.schema([pa.field("b", pa.int64(), nullable=False)])).to_pylist()
     [{'b': 1}]
     """
-    return pa.record_batch(_Labelled(batch, schema))
+    return pa.record_batch(_Relabelled(batch, schema))
 
 
 def without_columns(rows: int) -> pa.RecordBatch:
@@ -61,7 +61,7 @@ def filtered(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
     >>> filtered(pa.record_batch({"n": [1, 2, 3]}), pa.array([True, False, True])).to_pydict()
     {'n': [1, 3]}
     """
-    if batch.num_columns == 0 or keep.true_count < len(keep) // _MOST_ROWS[1] * _MOST_ROWS[0]:
+    if batch.num_columns == 0 or keep.true_count < _MOST_ROWS * len(keep):
         return batch.filter(keep)
     return pa.RecordBatch.from_arrays([column.filter(keep) for column in batch.columns], schema=batch.schema)
 
@@ -75,7 +75,7 @@ def in_parts(batch: pa.RecordBatch, most: int, kept: int | None = None) -> Itera
     >>> [part.num_rows for part in in_parts(pa.record_batch({"s": texts}), 4)]
     [2, 1, 1, 1]
     """
-    texts = [batch.column(index) for index, type_ in enumerate(batch.schema.types) if _is_by_dictionary(type_)]
+    texts = [batch.column(index) for index, type_ in enumerate(batch.schema.types) if _is_dictionary_of_texts(type_)]
     lengths = [pc.binary_length(column.dictionary) for column in texts]
     widest = sum(pc.max(text_lengths).as_py() or 0 for text_lengths in lengths)
     if widest * (batch.num_rows if kept is None else kept) <= most:
@@ -111,7 +111,7 @@ def cut_like(batches: Iterator[pa.RecordBatch], lengths: list[int]) -> Iterator[
                 index, at = index + 1, 0
 
 
-def _is_by_dictionary(type_: pa.DataType) -> bool:
+def _is_dictionary_of_texts(type_: pa.DataType) -> bool:
     return pa.types.is_dictionary(type_) and any(is_text(type_.value_type) for is_text in _TEXTS)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.formats.column_stats import Measured, Source, stat_columns
+from icefloe.formats.column_stats import Measured, Source, statistics_of
 from icefloe.formats.parquet.field_ids import require_ids
 from icefloe.formats.parquet.stats import PARQUET, column_sizes, footer_unit, split_offsets
 from icefloe.formats.write.measure import Measures
@@ -89,7 +89,7 @@ def entries_of(
     }
     fixed = {f.name: columns.get(f.name) for f in ENTRY}
     filled = {n: pa.nulls(len(files), ENTRY.field(n).type) if a is None else a for n, a in fixed.items()}
-    measured = stat_columns([detail.source for detail in details], schema, {} if modes is None else modes)
+    measured = statistics_of([detail.source for detail in details], schema, {} if modes is None else modes)
     sizes = _size_columns([detail.column_sizes for detail in details], schema, {} if modes is None else modes)
     parts = partition_columns([file.partition for file in files], rows, schema=schema, spec=spec)
     return pa.table({**filled, **measured, **sizes, **parts})

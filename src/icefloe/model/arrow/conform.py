@@ -68,13 +68,13 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
     >>> conform(pa.table({"id": pa.array([1], pa.int8())}), Schema(fields=(iceberg.Field(1, "id", LONG),)))["id"].type
     DataType(int64)
     """
-    index = unnamed_index(table.schema).difference(field.name for field in schema.fields)
-    table = table if len(index) == 0 else table.drop_columns(sorted(index))
+    pandas_index = unnamed_index(table.schema).difference(field.name for field in schema.fields)
+    table = table if len(pandas_index) == 0 else table.drop_columns(sorted(pandas_index))
     _check_names(table.column_names, schema.fields, "")
     target = arrow_schema(schema)
     fits = derived(schema, "plain", _is_plain) and table.schema.equals(target)
-    places = {name: place for place, name in enumerate(table.column_names)}
-    columns = table.columns if fits else [_column(table, places.get(field.name), field) for field in schema.fields]
+    indices = {name: index for index, name in enumerate(table.column_names)}
+    columns = table.columns if fits else [_column(table, indices.get(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=target)
 
 
@@ -84,9 +84,9 @@ def _is_plain(schema: Schema) -> bool:
 
 
 def _check_names(names: list[str], fields: tuple[iceberg.Field, ...], prefix: str) -> None:
-    twice = repeated(names)
-    if len(twice) > 0:
-        raise InputError(f"two columns are named {prefix}{twice[0]!r}", field=prefix + twice[0])
+    duplicates = repeated(names)
+    if len(duplicates) > 0:
+        raise InputError(f"two columns are named {prefix}{duplicates[0]!r}", field=prefix + duplicates[0])
     known, present = {field.name for field in fields}, frozenset(names)
     extra = [prefix + name for name in names if name not in known]
     if len(extra) > 0:
@@ -99,14 +99,14 @@ def _check_names(names: list[str], fields: tuple[iceberg.Field, ...], prefix: st
         raise InputError(f"required column {', '.join(missing)} is missing and has no default", field=missing[0])
 
 
-def _column(table: pa.Table, place: int | None, field: iceberg.Field) -> pa.ChunkedArray:
-    if place is None:
-        return pa.chunked_array([_not_supplied(field, table.num_rows, field.name)])
-    column = table.column(place)
+def _column(table: pa.Table, index: int | None, field: iceberg.Field) -> pa.ChunkedArray:
+    if index is None:
+        return pa.chunked_array([_default_values(field, table.num_rows, field.name)])
+    column = table.column(index)
     return pa.chunked_array([_fit(plain(chunk), field, field.name) for chunk in column.chunks], arrow_type(field.type))
 
 
-def _not_supplied(field: iceberg.Field, length: int, name: str) -> pa.Array:
+def _default_values(field: iceberg.Field, length: int, name: str) -> pa.Array:
     """The values of a column that the rows do not have: its write default, or null."""
     if field.write_default is None:
         return nulls(field.type, length)
@@ -132,11 +132,11 @@ def _fit(array: pa.Array, field: iceberg.Field, name: str) -> pa.Array:
             return _fit_variant(array, name)
         case type_ if iceberg.is_primitive(type_) and _same_kind(array.type, type_):
             return _cast(array, type_, name)
-    hint = _about_zone(array.type, field.type)
+    hint = _time_zone_hint(array.type, field.type)
     raise InputError(f"column {name!r} is {field.type}; Arrow {array.type} is another kind of type{hint}", field=name)
 
 
-def _about_zone(given: pa.DataType, type_: iceberg.Type) -> str:
+def _time_zone_hint(given: pa.DataType, type_: iceberg.Type) -> str:
     """Advice for an error: timestamps with a zone for a column without one, or the reverse."""
     if not pa.types.is_timestamp(given) or type_ not in _TIMESTAMPS:
         return ""
@@ -153,7 +153,7 @@ def _fit_struct(array: pa.StructArray, fields: tuple[iceberg.Field, ...], name: 
     for field in fields:
         full = f"{name}.{field.name}"
         if (position := positions.get(field.name)) is None:
-            fitted.append(_not_supplied(field, len(array), full))
+            fitted.append(_default_values(field, len(array), full))
             continue
         null_count = values[position].null_count - array.null_count
         if field.required and null_count > 0:
@@ -181,26 +181,26 @@ def _fit_list(array: pa.Array, type_: iceberg.List, name: str) -> pa.Array:
     element = iceberg.children(type_)[0]
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    array = _own(array)
+    array = _without_unused_values(array)
     values = _fit(array.values, element, f"{name}.element")
     return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [values])
 
 
 def _fit_map(array: pa.MapArray, type_: iceberg.Map, name: str) -> pa.Array:
     key, value = iceberg.children(type_)
-    array = _own(array)
+    array = _without_unused_values(array)
     keys = _fit(array.keys, key, f"{name}.key")
     values = _fit(array.items, value, f"{name}.value")
     entries = pa.StructArray.from_arrays([keys, values], fields=[arrow_field(key), arrow_field(value)])
     return pa.Array.from_buffers(arrow_type(type_), len(array), array.buffers()[:2], array.null_count, 0, [entries])
 
 
-def _own(array: pa.Array) -> pa.Array:
-    """The list or map without values that belong to no row: those outside a slice or below a null."""
-    held = array.keys if pa.types.is_map(array.type) else array.values
+def _without_unused_values(array: pa.Array) -> pa.Array:
+    """A list or map array without the values of rows outside its slice and of null rows."""
+    values = array.keys if pa.types.is_map(array.type) else array.values
     if len(array) > 0 and array.offset == 0 and array.null_count == 0:
         first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
-        if (first, last) == (0, len(held)):
+        if (first, last) == (0, len(values)):
             return array
     return array.take(pa.array(np.arange(len(array))))
 

@@ -15,14 +15,10 @@ from icefloe.model.text.text_checks import listed
 _SYNONYMS = {"date": "day", "date_hour": "hour"}  # further spellings of Apache Iceberg's DDL
 _TRANSFORMS = {spelling: names for names in TRANSFORM_NAMES for spelling in (names.name, names.function)}
 _MAX_WIDTH = (1 << 31) - 1  # of an int
-_COLUMN = r"(?P<{0}>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)"
-_NEXT = r"(?:\s*,\s*(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)*"
-_CALL = re.compile(
-    r"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<sources>" + _COLUMN.format("source") + _NEXT + r")\s*\)"
-)
-_SOURCE = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
+_COLUMN = re.compile(r"(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*")
+_COLUMNS = rf"{_COLUMN.pattern}(?:\s*,\s*{_COLUMN.pattern})*"
+_CALL = re.compile(rf"(?P<name>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<sources>{_COLUMNS})\s*\)")
 _NUMBER = re.compile(r"[0-9]+")
-_BARE = re.compile(_COLUMN.format("source"))
 _KEY = re.compile(
     r"(?P<term>.+?)(?:\s+(?:asc|(?P<desc>desc)))?(?:\s+nulls\s+(?:(?P<first>first)|(?P<last>last)))?",
     re.IGNORECASE | re.DOTALL,
@@ -45,14 +41,13 @@ def parse_partition(text: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     ('truncate[2]', ('id',))
     """
     called = _CALL.fullmatch(text.strip())
-    match = called if called is not None else _BARE.fullmatch(text.strip())
-    if match is None:
-        stated = " That is how metadata writes a transform, without its column." if "[" in text else ""
+    if called is None and _COLUMN.fullmatch(text.strip()) is None:
+        hint = " That is how metadata writes a transform, without its column." if "[" in text else ""
         raise InputError(
-            f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column.{stated}", text=text
+            f"cannot read the partition {text!r}: write day(ts), bucket(16, id) or a column.{hint}", text=text
         )
-    columns = match["source"] if called is None else called["sources"]
-    sources = [part.strip().replace("`", "") for part in _SOURCE.findall(columns)]
+    columns = text if called is None else called["sources"]
+    sources = [column.replace("`", "") for column in _COLUMN.findall(columns)]
     width = None if called is None else called["width"]
     if width is None and len(sources) > 1 and _NUMBER.fullmatch(sources[-1]) and sources[-1] not in schema.by_name:
         *sources, width = sources

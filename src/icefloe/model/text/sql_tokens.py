@@ -25,10 +25,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: tuple[Kind, ...] = ("number", "name", "text", "word", "mark")
-_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "Z": "\x1a"}
+_WRITTEN_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
+_READ_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|(['\"])\3", re.DOTALL)
-_SHOWN = 30
+_SHOWN = 30  # characters of the text before and after an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Token:
 
     @property
     def key(self) -> str:
-        """What the grammar compares: a word in lower case, or a mark; empty for other kinds."""
+        """The word in lower case, or the mark, that parsers compare; empty for other kinds."""
         return self.text.lower() if self.kind in ("word", "mark") else ""
 
 
@@ -105,16 +105,16 @@ def _tokens(text: str) -> list[Token]:
 def _unquoted(text: str, kind: Kind) -> str:
     if kind == "name":
         return text[1:-1].replace("``", "`")
-    return _ESCAPE.sub(_meant, text[1:-1]) if kind == "text" else text
+    return _ESCAPE.sub(_unescaped, text[1:-1]) if kind == "text" else text
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _unescaped(escape: re.Match[str]) -> str:
     if escape[1] is not None:
         return chr(int(escape[1], 16))
     if escape[3] is not None:
         return escape[3]
-    # Spark keeps the backslash of the two that mean something to LIKE.
-    return escape[0] if escape[2] in "%_" else _ESCAPED.get(escape[2], escape[2])
+    # As in Spark, the wildcards of LIKE keep their backslash.
+    return escape[0] if escape[2] in "%_" else _READ_ESCAPES.get(escape[2], escape[2])
 
 
 def quoted_text(text: str) -> str:
@@ -123,4 +123,4 @@ def quoted_text(text: str) -> str:
     >>> print(quoted_text("it's"))
     'it\\'s'
     """
-    return "'" + "".join(_ESCAPES.get(char, char) for char in text) + "'"
+    return "'" + "".join(_WRITTEN_ESCAPES.get(char, char) for char in text) + "'"

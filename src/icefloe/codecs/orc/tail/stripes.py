@@ -24,6 +24,7 @@ ReadRange = Callable[[int, int], bytes]  # offset and length
 
 _FIRST_READ = 64 * 1024
 _MAGIC = b"ORC"
+_MAGIC_FIELD = 8000  # of the postscript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +64,18 @@ def _stripes(read: ReadRange, size: int, limits: Limits) -> tuple[OrcStripe, ...
     end = read(size - length, length)
     if length == 0 or end[-1] >= length:
         raise CorruptFile(f"an ORC file of {size} bytes has no end")
-    post = message_of(end[-1 - end[-1] : -1])
-    if post.get(8000, (b"",))[-1] != _MAGIC:
+    # Of the postscript: 1 and 5 are the lengths of footer and metadata, 2 and 3 the codec and its block size.
+    postscript = message_of(end[-1 - end[-1] : -1])
+    if postscript.get(_MAGIC_FIELD, (b"",))[-1] != _MAGIC:
         raise CorruptFile("the file is not ORC, or cut short")
-    footer_length, metadata_length = number_of(post, 1), number_of(post, 5)
+    footer_length, metadata_length = number_of(postscript, 1), number_of(postscript, 5)
     needed = 1 + end[-1] + footer_length + metadata_length
     if needed > size or footer_length + metadata_length > limits.manifest_bytes:
         raise CorruptFile(f"the ORC file says that its last {needed} of {size} bytes describe it")
     if needed > length:
         end = read(size - needed, needed)
     stop = len(end) - 1 - end[-1]
-    blocks = Blocks(codec=number_of(post, 2), block=number_of(post, 3), limit=limits.manifest_bytes)
+    blocks = Blocks(codec=number_of(postscript, 2), block=number_of(postscript, 3), limit=limits.manifest_bytes)
     footer = message_of(blocks.plain(end[stop - footer_length : stop]))
     metadata = message_of(blocks.plain(end[stop - footer_length - metadata_length : stop - footer_length]))
     stripes = [message_of(stripe) for stripe in footer.get(3, ())]
@@ -108,7 +110,7 @@ def _zigzag(value: int) -> int:
 
 
 def _doubles(message: Message) -> tuple[float | None, float | None, bool]:
-    """Bounds of floating-point numbers, if certainly none is NaN: bounds of writers are wrong if there is one."""
+    """Bounds of floating-point numbers; none if bounds or sum are NaN, as written bounds are wrong if any value is."""
     numbers = [struct.unpack("<d", bytes_of(message, n))[0] if n in message else math.nan for n in (1, 2, 3)]
     return (numbers[0], numbers[1], True) if not any(math.isnan(n) for n in numbers) else (None, None, False)
 
