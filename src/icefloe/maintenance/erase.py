@@ -281,7 +281,7 @@ class _Erasure:
         )
 
     def _expire(self, files: pa.Array) -> tuple[int, pa.Array]:
-        """Let the snapshots expire that list the files and may go; their number, and the files that should go.
+        """Expire the snapshots that list the files and are not needed; their number, and the files to delete.
 
         These include the files that an earlier run, which was interrupted, was about to delete.
         """

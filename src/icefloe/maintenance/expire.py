@@ -278,7 +278,7 @@ def _check_chosen(base: Base, retained: Retained) -> None:
     for snapshot_id, reason in retained.needed.items():
         raise InputError(
             f"table {base.metadata.location}: snapshot {snapshot_id} cannot expire, it is needed: {reason}. Remove or"
-            " move the branch or tag first, or wait until the record may go (history.expire.max-record-age-ms)",
+            " move the branch or tag first, or wait until the record may be removed (history.expire.max-record-age-ms)",
             snapshot_id=snapshot_id,
         )
 

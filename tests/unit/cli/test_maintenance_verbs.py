@@ -45,7 +45,7 @@ def test_verify_of_a_table_that_lost_a_file_has_exit_code_3(run: CommandLine, ma
     assert (shown.code, lost in shown.out) == (ExitCode.FINDINGS, True)
 
 
-def test_health_names_the_command_that_mends_a_finding(run: CommandLine, many: icefloe.Table) -> None:
+def test_health_names_the_command_that_fixes_a_finding(run: CommandLine, many: icefloe.Table) -> None:
     answer = run("health", "shop.many", "-o", "json")
     assert answer.code == ExitCode.FINDINGS
     assert "small-files" in [found["name"] for found in answer.json["findings"]]

@@ -37,7 +37,7 @@ def ids(table: Table) -> list[int]:
     ],
 )
 def test_a_stored_property_that_makes_no_sense_neither_stops_a_commit_nor_its_repair(table, properties):
-    """Every commit failed, also the one that would have mended the property. With delete-after-commit the error came
+    """Every commit failed, also the one that would have fixed the property. With delete-after-commit the error came
     after the commit had landed: whoever repeated it had its rows twice."""
     stored_by_others(table, properties)
     tx = table.transaction()

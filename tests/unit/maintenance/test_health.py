@@ -1,4 +1,4 @@
-"""The health of a table: figures from its metadata, and findings with the command that mends them."""
+"""The health of a table: figures from its metadata, and findings with the command that fixes them."""
 
 from __future__ import annotations
 

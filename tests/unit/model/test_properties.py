@@ -36,7 +36,7 @@ from icefloe.model.metadata.properties import METRICS, REGISTRY, Property, Prope
     ],
 )
 def test_a_property_that_makes_no_sense_is_refused_when_it_is_set(name: str, value: str, allowed: str) -> None:
-    """They were stored, and every later commit failed, also the one that would have mended it."""
+    """They were stored, and every later commit failed, also the one that would have fixed it."""
     with pytest.raises(InputError, match=rf"property {name}: expected {allowed}.*, got '{value}'"):
         check_settable({"owner": "me", name: value})
 

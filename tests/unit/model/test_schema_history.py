@@ -215,8 +215,8 @@ def test_reserved_ids_and_unfit_identifier_fields_are_refused_and_found_in_table
     assert reason in finding.message
     with pytest.raises(InputError, match=reason):
         after(foreign, SetDoc(column="kind", doc="changed"))
-    mended = after(foreign, SetIdentifiers(columns=()) if identifier is not None else DropColumn(column="c"))
-    assert [each.severity for each in check_history(mended, "here")] == [Severity.WARNING]
+    fixed = after(foreign, SetIdentifiers(columns=()) if identifier is not None else DropColumn(column="c"))
+    assert [each.severity for each in check_history(fixed, "here")] == [Severity.WARNING]
 
 
 def test_map_keys_stay_as_they_are():
