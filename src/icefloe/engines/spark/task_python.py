@@ -20,7 +20,7 @@ from pyspark.sql.types import DataType, StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from icefloe.engines.spark.write.conform import quoted
+from icefloe.expr.text.spark_sql import quoted
 
 _DEFAULT = "python3"  # what PySpark takes if the user says nothing
 _VARIABLE = "PYSPARK_PYTHON"

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.choose import engine_for
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.work import ChangeRequest
 from icefloe.errors import InputError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import INT, LONG, STRING, Field
 from icefloe.scan.changes.plan import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT

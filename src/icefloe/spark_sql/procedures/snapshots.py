@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 
 from icefloe.commit.operations.ref_updates import CURRENT, SetRef
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import InputError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.metadata.snapshots import Ref, Snapshot
 from icefloe.spark_sql.options.changelog import in_capitals, point
 from icefloe.spark_sql.options.known_options import ENDS, STARTS

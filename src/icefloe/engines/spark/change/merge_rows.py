@@ -22,9 +22,9 @@ from icefloe.engines.spark.change.source_keys import rows_with_keys
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import FILE, POSITION, rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.work import PlannedFiles
 from icefloe.errors import InputError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.metadata_columns import ROW_ID
 
 _CLAUSE = "_icefloe_clause"

@@ -24,9 +24,10 @@ from icefloe.engines.spark.change.source_keys import Key, key_filter, keys_of_jo
 from icefloe.engines.spark.change.values import Assignments, check_condition, column_of, text_of
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.schema import spark_type
-from icefloe.engines.spark.write.conform import VALUE, failure, fitted, quoted
+from icefloe.engines.spark.write.conform import VALUE, failure, fitted
 from icefloe.engines.work import IS_DELETE, ChangeKeys, ambiguous_change
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, disjunction
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.expr.value.expressions import Value
 from icefloe.expr.value.nodes import Node, Reference, SparkText, walk
 from icefloe.model.schema.types import Field

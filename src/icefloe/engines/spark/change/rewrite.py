@@ -34,13 +34,12 @@ from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import FILE, POSITION, Positioned, dataframe, rows_with_positions, survivors
 from icefloe.engines.spark.read.scan import planned_source
 from icefloe.engines.spark.schema import spark_type
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.distribution import Distribution
 from icefloe.engines.spark.write.sort import sort_keys, z_keys
 from icefloe.engines.spark.write.write import Arrangement, write
 from icefloe.engines.work import Condition, NewLayout, PlannedFiles, Positions
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound
-from icefloe.expr.text.spark_sql import to_sql
+from icefloe.expr.text.spark_sql import quoted, to_sql
 from icefloe.expr.value.expressions import Value
 from icefloe.formats.write.sort_rows import usable
 from icefloe.model.entries import empty

@@ -20,9 +20,9 @@ from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import FILE as NUMBER
 from icefloe.engines.spark.read.read import POSITION, FileNumbers
 from icefloe.engines.spark.session import local_frame
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.write import write
 from icefloe.engines.work import PlannedFiles, Positions
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
 from icefloe.model.schema.schema import Schema

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.change.conditions import conjuncts_of
 from icefloe.engines.spark.session import java_class
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, Expr, Op, Predicate, conjunction
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import DATE, INT, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, Decimal, Field
 

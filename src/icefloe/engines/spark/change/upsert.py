@@ -25,11 +25,12 @@ from icefloe.engines.spark.change.source_keys import Key, ends_of, has_ordered_v
 from icefloe.engines.spark.failures import translated
 from icefloe.engines.spark.read.read import rows_with_positions
 from icefloe.engines.spark.read.scan import planned_source
-from icefloe.engines.spark.write.conform import conformed, quoted
+from icefloe.engines.spark.write.conform import conformed
 from icefloe.engines.spark.write.task_files import TaskWork, without_history, write_by_tasks, write_folder
 from icefloe.engines.work import PlannedFiles, TableFiles
 from icefloe.errors import InputError
 from icefloe.expr.filter.nodes import ALWAYS_FALSE, Expr
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.io.file_io import FileIO
 from icefloe.model.entries import empty
 from icefloe.model.metadata.properties import DATA_PATH

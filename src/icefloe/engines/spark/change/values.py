@@ -20,8 +20,9 @@ from sqlglot.tokens import TokenType
 
 from icefloe.engines.spark.change.conditions import not_understood
 from icefloe.engines.spark.schema import spark_type
-from icefloe.engines.spark.write.conform import VALUE, failure, fitted, quoted
+from icefloe.engines.spark.write.conform import VALUE, failure, fitted
 from icefloe.errors import UnsupportedError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.expr.value.nodes import WITH_FIELDS, Call, Node, Reference, SparkText
 from icefloe.model.schema.types import Field, Struct
 

@@ -39,10 +39,10 @@ from icefloe.engines.spark.read.read import dataframe, survivors
 from icefloe.engines.spark.read.scan import planned_source
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import local_frame
-from icefloe.engines.spark.write.conform import VALUE, failure, quoted
+from icefloe.engines.spark.write.conform import VALUE, failure
 from icefloe.engines.work import ChangeRequest, PlannedFiles, repeated_key
 from icefloe.expr.filter.nodes import ALWAYS_TRUE
-from icefloe.expr.text.spark_sql import to_sql
+from icefloe.expr.text.spark_sql import quoted, to_sql
 from icefloe.model.entries import ContentType, of_type
 from icefloe.model.schema.metadata_columns import FILE, POS, ROW_ID
 from icefloe.model.schema.schema import merged_fields

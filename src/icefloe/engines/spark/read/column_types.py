@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from icefloe.engines.spark.schema import struct_type
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import UnsupportedError
 from icefloe.expr.filter.filter_columns import filter_columns
 from icefloe.expr.filter.nodes import (
@@ -29,6 +28,7 @@ from icefloe.expr.filter.nodes import (
     disjunction,
     fold,
 )
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.json_values import value_from_json
 from icefloe.model.schema.schema import Schema, merged_fields
 from icefloe.model.schema.types import (

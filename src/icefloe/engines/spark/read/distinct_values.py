@@ -16,9 +16,9 @@ from icefloe.codecs.puffin.theta_sketch import NOMINAL_ENTRIES, ThetaSketch, dec
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.column_types import with_longs
 from icefloe.engines.spark.read.scan import read_scan
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.transform_columns import microseconds_of_time, unscaled_bytes
 from icefloe.engines.work import ScanRequest
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.types import (
     BOOLEAN,
     DATE,

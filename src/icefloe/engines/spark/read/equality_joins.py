@@ -26,8 +26,8 @@ from icefloe.engines.spark.read.inherited_columns import FileConstant, of_task
 from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import READ_SETTINGS
 from icefloe.engines.spark.storage import HadoopStorage
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import FormatError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.entries import ContentType, Measure, column_key, empty, of_type, parse_stat, stat
 from icefloe.model.partition.spec import PartitionSpec
 from icefloe.model.schema.schema import Schema

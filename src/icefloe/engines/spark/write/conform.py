@@ -21,6 +21,7 @@ from icefloe.engines.spark.failures import marked
 from icefloe.engines.spark.schema import default_sql, spark_type
 from icefloe.engines.spark.session import PerJvm, java_class
 from icefloe.errors import InputError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.schema import Schema, fresh_ids
 from icefloe.model.schema.types import Field, List, Map, Struct, Type, children, is_primitive
@@ -40,15 +41,6 @@ def conformed(frame: DataFrame, schema: Schema) -> DataFrame:
         column = None if source is None else Column(_COLUMN.of(frame.sparkSession)(quoted(source.name)))
         columns.append(fitted(frame, column, source, field, field.name))
     return frame.select(*columns)
-
-
-def quoted(*path: str) -> str:
-    """A column's name for Spark SQL.
-
-    >>> quoted("a.b", "c`d")
-    '`a.b`.`c``d`'
-    """
-    return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
 def _matched(

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icefloe.engines.spark.session import PerJvm, java_class
-from icefloe.engines.spark.write.conform import quoted
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.limits import MIB
 from icefloe.model.metadata.properties import DISTRIBUTION_MODE, PARQUET_COMPRESSION, TARGET_FILE_SIZE
 from icefloe.model.metadata.snapshots import SummaryKey, summary_number

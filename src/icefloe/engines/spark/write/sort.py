@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType
 
 from icefloe.engines.spark.jvm_calls import static_call
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.engines.spark.write.transform_columns import transform_key
 from icefloe.engines.zorder import BYTES, MAX_COLUMNS, has_fraction, is_text, spread
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.partition.sort_order import SortField, SortOrder
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import BOOLEAN, DATE, DOUBLE, FLOAT, INT, LONG, Field, Type

@@ -23,7 +23,7 @@ from icefloe.engines.spark.failures import marking
 from icefloe.engines.spark.jvm_calls import method_call, static_call
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.task_python import arrow_function
-from icefloe.engines.spark.write.conform import quoted
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.formats.write.partition_values import PartitionColumn, partition_fields
 from icefloe.model.arrow.arrow_types import arrow_type
 from icefloe.model.partition.spec import PartitionSpec
