@@ -50,7 +50,7 @@ def test_an_error_inside_an_exception_of_spark_is_plain_text_and_found_again(
     def damaged(*_: Any) -> object:
         raise CorruptFile(TEXT)
 
-    monkeypatch.setattr(file_index, "filter_lines", damaged)
+    monkeypatch.setattr(file_index, "lines", damaged)
     frame = failing(spark, tmp_path)
     with pytest.raises(PySparkException) as raised:
         frame.collect()

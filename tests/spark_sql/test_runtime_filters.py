@@ -169,6 +169,15 @@ def test_an_update_and_a_merge_of_rows_with_chosen_keys_change_these_rows(spark,
     assert changed == [(450, "updated"), (962, "merged")]
 
 
+@pytest.mark.parametrize("version", [4])
+def test_a_key_may_have_a_line_break_or_a_backslash_in_its_name(spark, facts):
+    """Scar: names are sent to the planner as lines of text."""
+    with facts.update_schema() as schema:
+        schema.rename_column("id", "a\nb\\n")
+    query = "SELECT f.part FROM demo.db.facts f JOIN demo.db.names n ON f.`a\nb\\n` = n.id WHERE n.name = 'n450'"
+    assert run(spark, query) == ([(4,)], [1])
+
+
 KEYS = st.one_of(st.none(), st.integers(-5, 5))
 
 

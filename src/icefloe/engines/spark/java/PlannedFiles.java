@@ -1,8 +1,10 @@
 package icefloe.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiFunction;
+import java.util.function.LongFunction;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
@@ -46,7 +48,7 @@ import scala.collection.immutable.Seq;
  * Spark's list of files. Executors do not need this class: they get file splits. Filters on the constants are applied
  * here, because Spark applies them nowhere else; the planner gets them as well.
  */
-public class PlannedFiles implements FileIndex, BiFunction {
+public class PlannedFiles implements FileIndex, BiFunction, LongFunction {
   private final BiFunction planner;
   private final StructType constants;
   private final String table;
@@ -65,6 +67,17 @@ public class PlannedFiles implements FileIndex, BiFunction {
   public Object apply(Object constants, Object columns) {
     return new PlannedFiles(planner, (StructType) constants, table, size, (String[]) columns);
   }
+
+  /** The same files with another size in bytes. */
+  public Object apply(long size) { return new PlannedFiles(planner, constants, table, size, bounded); }
+
+  /** Whether the files and their size are the same: Spark reads equal relations once. */
+  public boolean equals(Object other) {
+    return other instanceof PlannedFiles && ((PlannedFiles) other).planner == planner
+        && ((PlannedFiles) other).size == size && ((PlannedFiles) other).constants.equals(constants) && Arrays.equals(((PlannedFiles) other).bounded, bounded);
+  }
+
+  public int hashCode() { return System.identityHashCode(planner) * 31 + constants.hashCode(); }
 
   public Seq rootPaths() { return single(new Path(table)); }
   public void refresh() { }
@@ -86,8 +99,8 @@ public class PlannedFiles implements FileIndex, BiFunction {
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    StringBuilder request = new StringBuilder(zone);
-    for (int i = 0; i < bounded.length; i++) request.append('\n').append(bounded[i]);
+    StringBuilder request = new StringBuilder(line(zone));
+    for (int i = 0; i < bounded.length; i++) request.append(line(bounded[i]));
     Object answer = planner.apply(request.toString(), text(onConstants) + text(onData));
     if (answer instanceof String) Platform.throwException(new QueryExecutionException((String) answer, null));
     try {
@@ -195,11 +208,12 @@ public class PlannedFiles implements FileIndex, BiFunction {
   private static String text(Seq filters) {
     StringBuilder lines = new StringBuilder();
     for (int i = 0; i < filters.size(); i++) {
-      String sql = ((Expression) ((Expression) filters.apply(i)).transform(new Unqualified())).sql();
-      lines.append(sql.replace("\\", "\\\\").replace("\n", "\\n")).append('\n');
+      lines.append(line(((Expression) ((Expression) filters.apply(i)).transform(new Unqualified())).sql()));
     }
     return lines.toString();
   }
+
+  private static String line(String text) { return text.replace("\\", "\\\\").replace("\n", "\\n") + "\n"; }
 
   /** Columns by their own names: in a view or under an alias they carry its name in front. */
   private static class Unqualified extends scala.runtime.AbstractPartialFunction {

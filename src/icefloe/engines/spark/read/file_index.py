@@ -58,8 +58,8 @@ class _Planner:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
 
     def _planned(self, request: str, filters: str) -> _Answer:
-        zone, *bounded = request.split("\n")
-        return _Answer(self._files(filter_lines(filters), zone, bounded))
+        zone, *bounded = lines(request)
+        return _Answer(self._files(lines(filters), zone, bounded))
 
 
 class _Answer:
@@ -84,9 +84,9 @@ class _Answer:
         return bytearray(self._bytes) if self._file is None else java_class(spark, "java.io.File")(self._file.name)
 
 
-def filter_lines(filters: str) -> list[str]:
-    """The filters, one per line, with the backslashes and newlines inside them unescaped."""
-    halves = (line.split("\\\\") for line in filters.split("\n")[:-1])
+def lines(text: str) -> list[str]:
+    """The lines of a text, with the backslashes and newlines inside them unescaped."""
+    halves = (line.split("\\\\") for line in text.split("\n")[:-1])
     return ["\\".join(part.replace("\\n", "\n") for part in parts) for parts in halves]
 
 
