@@ -144,7 +144,7 @@ class ScanRequest:
     ``inspect_files`` an engine does not rely on what summaries and properties say about the files. With
     ``truncates_nanoseconds`` an engine without timestamps of nanoseconds returns microseconds. ``pushed`` is
     a filter that the reader of the rows applies: it only lets an engine skip files. ``observer`` gets each plan of
-    the files, and the further filter that it was made with.
+    the files, and the further filter that it was made with. If ``files`` are given, no others are read.
     """
 
     base: Base
@@ -157,6 +157,7 @@ class ScanRequest:
     truncates_nanoseconds: bool = False
     pushed: Expr = ALWAYS_TRUE
     observer: Callable[[Expr, Plan], None] | None = None
+    files: pa.ChunkedArray | None = None
 
     @property
     def io(self) -> FileIO:
@@ -181,8 +182,8 @@ class ScanRequest:
     ) -> Plan:
         """The files to read; ``more`` is another filter, such as one that Spark pushes down.
 
-        The plan has the bounds of the columns ``bounded``. With ``trace`` it also lists why each manifest and file was
-        kept or skipped. ``data_rows`` reads and prunes the data manifests.
+        The plan has the statistics of the columns ``bounded``. With ``trace`` it also lists why each manifest and file
+        was kept or skipped. ``data_rows`` reads and prunes the data manifests.
         """
         on_table, on_metadata = split_filter(conjunction([self.filter, more]), self.table_schema)
         plan = plan_scan(
@@ -199,6 +200,8 @@ class ScanRequest:
             data_rows=data_rows,
         )
         plan = plan if on_metadata == ALWAYS_TRUE else self._with_metadata_filter(plan, on_metadata)
+        if self.files is not None:
+            plan = plan.with_tasks(plan.tasks.filter(pc.is_in(plan.tasks["location"], value_set=self.files)))
         if self.observer is not None:
             self.observer(more, plan)
         return plan

@@ -19,7 +19,7 @@ from icefloe.expr.filter.nodes import ALWAYS_TRUE, Bound, Expr
 from icefloe.expr.prune.boxes import Box, bind_box
 from icefloe.expr.prune.residual import residuals
 from icefloe.expr.prune.stats_eval import Match, evaluate
-from icefloe.model.entries import BOUNDS, ContentType, Measure, StatColumn, column_key, stat, stat_columns
+from icefloe.model.entries import ContentType, Measure, StatColumn, column_key, stat_columns
 from icefloe.model.metadata.error_context import NOWHERE, Origin
 from icefloe.model.metadata.snapshots import Snapshot
 from icefloe.model.metadata.table_metadata import TableMetadata
@@ -53,7 +53,7 @@ def plan_scan(
 
     ``schema`` is by default the one for reading the snapshot. ``table`` is the name of the table, for errors. Files
     whose shapes are all outside one of the ``boxes`` are skipped; rows of other files are not tested for that. The
-    tasks have the bounds of the columns ``bounded``. With ``trace`` the plan has the reason of each decision.
+    tasks have the statistics of the columns ``bounded``. With ``trace`` the plan has the reason of each decision.
     ``data_rows`` reads and prunes the data manifests.
     """
     table_schema = schema
@@ -176,10 +176,9 @@ def all_deletes(store: ManifestStore, root: Root) -> pa.Table:
 
 
 def to_tasks(rows: pa.Table, residual: pa.Array, bounded: tuple[int, ...] = ()) -> pa.Table:
-    """Scan tasks: the columns of ``TASK``, followed by the partition values and the bounds of some columns."""
-    columns = stat_columns(rows).items()
-    bounds = {stat(measure, column_key(id_)) for measure in BOUNDS for id_ in bounded}
-    names = [name for name, column in columns if name in bounds or _is_partition_value(column)]
+    """Scan tasks: the columns of ``TASK``, followed by the partition values and the statistics of some columns."""
+    columns, keys = stat_columns(rows).items(), frozenset(map(column_key, bounded))
+    names = [name for name, column in columns if column.key in keys or _is_partition_value(column)]
     rows = rows.append_column(TASK.field("residual"), residual.cast(pa.int32()))
     return rows.select([*TASK.names, *names])
 

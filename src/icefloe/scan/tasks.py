@@ -72,8 +72,8 @@ class MetadataFilter:
 class Plan:
     """The files that may contain rows of a scan, one task per file; the result of ``table.scan(...).plan()``.
 
-    ``tasks`` has the columns of ``TASK``, followed by the partition values of the files, and by the bounds of the
-    columns for which they were requested.
+    ``tasks`` has the columns of ``TASK``, followed by the partition values of the files, and by the statistics
+    of the columns for which they were requested.
     """
 
     tasks: pa.Table

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from icefloe.engines.spark.read.scan import UNKNOWN_SIZE, size_of_files
 from icefloe.model.arrow.schema_from_arrow import schema_from_arrow
 from icefloe.model.metadata.properties import ACCEPT_ANY_SCHEMA, AUTO_SCHEMA_EVOLUTION, FILE_FORMAT
+from icefloe.model.metadata.snapshots import Snapshot, SummaryKey, summary_number
 from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.metadata.version_rules import LATEST_FORMAT_VERSION
 from icefloe.model.partition.sort_order import SortField
@@ -50,8 +51,18 @@ def describe(loaded: LoadedTable, catalog_name: str) -> TableDescription:
         partitioning=tuple(_transform(field, at.schema) for field in metadata.spec.fields if _is_shown(field, at)),
         properties=_properties(metadata),
         size_bytes=size_of_files(at.snapshot),
+        rows=_rows(at.snapshot),
         capabilities=(_READ,) if is_past else (_STREAM, *capabilities(metadata.properties)),
     )
+
+
+def _rows(snapshot: Snapshot | None) -> int | None:
+    """The number of rows as the summary states it; rows deleted by keys are counted."""
+    if snapshot is None:
+        return 0
+    total = summary_number(snapshot, SummaryKey.TOTAL_RECORDS)
+    deleted = summary_number(snapshot, SummaryKey.TOTAL_POSITION_DELETES)
+    return None if total is None else max(total - (deleted or 0), 0)
 
 
 def capabilities(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,6 +115,7 @@ def _describe_metadata_table(loaded: LoadedTable, kind: str, catalog_name: str) 
         partitioning=(),
         properties={},
         size_bytes=UNKNOWN_SIZE,
+        rows=None,
         capabilities=(_READ, _STREAM) if is_streamed else (_READ,),
     )
 

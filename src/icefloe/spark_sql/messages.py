@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from icefloe.spark_sql.conditions import Node
+from icefloe.spark_sql.scan_messages import EstimateScan, PlanAggregates, PlanScan
 from icefloe.spark_sql.streams.messages import LatestOffset, NewestSnapshot, PlanBatch, WriteBatch
 
 
@@ -239,16 +240,6 @@ class RenameTable(TableCall, frozen=True, kw_only=True, tag="rename table"):
     new_name: str
 
 
-class PlanScan(CallMessage, frozen=True, kw_only=True, tag="plan scan"):
-    """The plan of a scan; the call passes the session, and the answer is a logical plan."""
-
-    handle: str
-    columns: tuple[str, ...]
-    options: dict[str, str]
-    filters: tuple[Node, ...] = ()  # parts of a conjunction, which the query applies to the rows
-    operation: str | None = None  # the id of the row change that reads
-
-
 class WriteRows(CallMessage, frozen=True, kw_only=True, tag="write rows"):
     """An append or an overwrite; the call passes the rows as a DataFrame. ``where`` are parts of a conjunction."""
 
@@ -324,6 +315,8 @@ Call = (
     | DropTable
     | RenameTable
     | PlanScan
+    | PlanAggregates
+    | EstimateScan
     | WriteRows
     | TruncateTable
     | CanDelete
@@ -350,6 +343,7 @@ class TableDescription(Message, frozen=True, kw_only=True):
     partitioning: tuple[PartitionTransform, ...]
     properties: dict[str, str]
     size_bytes: int
+    rows: int | None
     capabilities: tuple[str, ...]  # names of Spark's TableCapability
 
 

@@ -22,7 +22,9 @@ from icefloe.errors import (
     UnsupportedError,
 )
 from icefloe.spark_sql import messages
+from icefloe.spark_sql.aggregates import AggregateCalls
 from icefloe.spark_sql.catalog_calls import NAMESPACE_NOT_EMPTY, CatalogCalls
+from icefloe.spark_sql.estimates import EstimateCalls
 from icefloe.spark_sql.procedures.calls import ProcedureCalls
 from icefloe.spark_sql.row_changes import RowChangeCalls
 from icefloe.spark_sql.scans import Reads, ScanCalls
@@ -57,6 +59,7 @@ def handlers(name: str, catalog: Catalog) -> Mapping[type, Handler]:
     reads, staged = Reads(), StagedTables(name, catalog, loads)
     owners = (
         *(CatalogCalls(name, catalog, loads), staged, ProcedureCalls(name, catalog), ScanCalls(loads, reads)),
+        *(AggregateCalls(loads), EstimateCalls(loads)),
         *(WriteCalls(loads, staged), RowChangeCalls(loads, reads), StreamCalls(loads)),
     )
     methods = [getattr(owner, each) for owner in owners for each in dir(owner) if not each.startswith("_")]

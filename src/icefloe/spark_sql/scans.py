@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe.engines.spark.read.scan import read_scan
 from icefloe.engines.spark.schema import arrow_frame
 from icefloe.engines.spark.session import child_session
 from icefloe.errors import InputError
@@ -18,13 +21,13 @@ from icefloe.scan.metadata_filter import split_filter
 from icefloe.scan.tasks import Plan
 from icefloe.spark_sql.conditions import pushed_filter
 from icefloe.spark_sql.kept import Kept
-from icefloe.spark_sql.messages import PlanScan
 from icefloe.spark_sql.options.appended_rows import appended_rows
 from icefloe.spark_sql.options.changelog import changes_of
 from icefloe.spark_sql.options.known_options import CHANGES, split_settings
 from icefloe.spark_sql.options.session_names import is_case_sensitive
+from icefloe.spark_sql.scan_messages import PlanScan
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
-from icefloe.table.scan import rows_of_query
+from icefloe.table.scan import request_of
 
 _FILTERS_KEPT, _PLANS_KEPT = 64, 4  # of row changes that have not ended
 
@@ -82,8 +85,7 @@ class ScanCalls:
         loaded = self._loads.find(call.handle)
         observer = None if call.operation is None else self._reads.observer(call.operation)
         selected = loaded.selected_by(call.options)
-        spark, splits = session_of(java_session), split_settings(call.options)
-        spark = spark if len(splits) == 0 else child_session(spark, splits)
+        spark = session_of(java_session, call.options)
         if loaded.handle.metadata_table == CHANGES:
             rows = changes_of(spark, selected.at, list(call.columns), call.options)
         else:
@@ -102,11 +104,13 @@ def _rows(
         rows: DataFrame = appended_rows(spark, loaded.at, loaded.appends, wanted)
     else:
         pushed = pushed_filter(call.filters, loaded.at.schema, case_sensitive=is_case_sensitive())
-        rows = rows_of_query(loaded.at.scan(columns=wanted), spark, pushed, observer)
+        request = request_of(loaded.at.scan(columns=wanted))
+        rows = read_scan(spark, replace(request, pushed=pushed, observer=observer))
     return rows.select() if wanted is None else rows
 
 
-def session_of(java_session: Any) -> SparkSession:
-    """The Python object of a session of the JVM."""
-    context = SparkSession.active().sparkContext
-    return SparkSession(context, jsparkSession=java_session)
+def session_of(java_session: Any, options: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """The Python object of a session of the JVM, with the settings that the options of a read ask for."""
+    session = SparkSession(SparkSession.active().sparkContext, jsparkSession=java_session)
+    splits = split_settings(options)
+    return session if len(splits) == 0 else child_session(session, splits)

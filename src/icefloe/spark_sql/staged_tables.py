@@ -88,6 +88,7 @@ class StagedTables:
             partitioning=call.partitioning,
             properties=call.properties,
             size_bytes=0,
+            rows=0,
             capabilities=capabilities(call.properties),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
@@ -180,12 +180,9 @@ class Scan:
         return engine_for(None).count(self._request)
 
 
-def rows_of_query(scan: Scan, spark: Any, pushed: Expr, observer: Callable[[Expr, Plan], None] | None) -> Any:
-    """The rows as a Spark DataFrame, for a query that applies the filter ``pushed`` to them.
-
-    ``observer`` gets each plan of the files, and the filter of the query that it was made with.
-    """
-    return engine_for(spark).read(replace(scan._request, pushed=pushed, observer=observer))
+def request_of(scan: Scan) -> ScanRequest:
+    """What a scan passes to an engine."""
+    return scan._request
 
 
 def _on_columns(filter_: Expr, base: Base) -> Expr:

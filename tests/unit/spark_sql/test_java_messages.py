@@ -15,8 +15,9 @@ import icefloe
 from icefloe.engines.spark.java_classes import java_sources
 from icefloe.spark_sql import messages
 from icefloe.spark_sql.peer import handlers
+from icefloe.spark_sql.scan_messages import ScanEstimate
 
-ANSWERS = tuple[messages.TableDescription, messages.ProcedureDescription, messages.Failure]
+ANSWERS = tuple[messages.TableDescription, messages.ProcedureDescription, messages.Failure, ScanEstimate]
 FRAME = {"value", "failure"}  # around an answer
 
 
@@ -63,8 +64,7 @@ def structs(type_: Any) -> Iterator[StructType]:
             yield info
         for inner in ("types", "item_types", "fields"):
             pending += [each.type if isinstance(each, Field) else each for each in getattr(info, inner, ())]
-        if hasattr(info, "item_type"):
-            pending.append(info.item_type)
+        pending += [getattr(info, inner) for inner in ("item_type", "value_type") if hasattr(info, inner)]
 
 
 def tags(tag_field: str) -> set[str]:

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import java.util.Objects;
-import java.util.OptionalLong;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -15,12 +14,13 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 
 /** Marks the place of a scan in a plan until PlannedScans replaces it by a scan of Spark's own Parquet reader. */
-public class IcefloeScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering, Statistics {
+public class IcefloeScan implements Scan, SupportsReportStatistics, SupportsRuntimeV2Filtering {
   final IcefloeTable table;
   final StructType wanted;
   final Map options;
   final ArrayNode filters;  // of the query, which applies them
   final String operation;  // the row change that reads; null in a query
+  private ScanEstimate estimate;  // once Spark has asked for it
 
   IcefloeScan(IcefloeTable table, StructType wanted, Map options, ArrayNode filters, String operation) {
     this.table = table;
@@ -48,9 +48,11 @@ public class IcefloeScan implements Scan, SupportsReportStatistics, SupportsRunt
 
   public StructType readSchema() { return wanted; }
   public String description() { return StreamSupport.description(table); }
-  public Statistics estimateStatistics() { return this; }
-  public OptionalLong sizeInBytes() { return OptionalLong.of(Json.at(table.description, "size_bytes").asLong()); }
-  public OptionalLong numRows() { return OptionalLong.empty(); }
+
+  public Statistics estimateStatistics() {
+    if (estimate == null) estimate = ScanEstimate.of(this);
+    return estimate;
+  }
 
   /** The columns whose values of the other side of a join can skip files; RuntimeFilters lets them do so. */
   public NamedReference[] filterAttributes() {

@@ -25,6 +25,11 @@ public class KeptPlans {
     return readsInPython && scan.filters.size() > 0 ? kept(peer, scan.filtered(call), session) : plan;
   }
 
+  /** The plan of aggregates of a scan; null if Python leaves them to Spark. */
+  static LogicalPlan aggregates(IcefloeScan scan, ObjectNode call) {
+    return kept(scan.table.peer, call, (SparkSession) SparkSession.active());
+  }
+
   private static class ReadsInPython extends scala.runtime.AbstractFunction1 {
     public Object apply(Object node) { return Boolean.valueOf(node instanceof MapInArrow); }
   }
@@ -34,9 +39,10 @@ public class KeptPlans {
         + SQLConf$.MODULE$.get().getAllConfs().hashCode() + " " + call.toString();
     LogicalPlan kept = get(key);
     if (kept != null) return kept;
-    LogicalPlan plan = (LogicalPlan) peer.ask(call, session);
-    put(key, plan);
-    return plan;
+    Object plan = peer.ask(call, session);
+    if (!(plan instanceof LogicalPlan)) return null;
+    put(key, (LogicalPlan) plan);
+    return (LogicalPlan) plan;
   }
 
   private static synchronized LogicalPlan get(String key) { return (LogicalPlan) plans.get(key); }

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -13,17 +14,26 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.collection.immutable.Seq;
 
-/** Replaces each IcefloeScan by the plan that Python makes for it, with the attribute ids that the query uses. */
+/**
+ * Replaces each IcefloeScan by the plan that Python makes for it, with the attribute ids that the query uses. Aggregates
+ * that metadata answers are replaced first.
+ */
 public class PlannedScans extends Rule {
   public TreeNode apply(TreeNode plan) {
     if (plan instanceof DeleteFromTable) return plan;  // a DELETE of all rows: Spark takes the table from the scan
     Scans scans = new Scans();
     scans.merged = MergedInserts.target((LogicalPlan) plan);
     if (scans.merged != null) scans.operation = MergedInserts.write((LogicalPlan) plan).id;
-    LogicalPlan planned = Replacement.scans((LogicalPlan) plan, scans);
-    if (planned == plan) return plan;
+    LogicalPlan answered = (LogicalPlan) ((LogicalPlan) plan).transformUp(new MetadataAggregates());
+    LogicalPlan planned = Replacement.scans(answered, scans);
+    if (planned == answered) return answered;
     LogicalPlan complete = (LogicalPlan) planned.transformAllExpressions(new BuildSides());
-    return (TreeNode) complete.transformUp(new RuntimeFilters());
+    LogicalPlan bounded = (LogicalPlan) complete.transformUp(new RuntimeFilters());
+    return bounded.find(new IsJoin()).isEmpty() ? bounded : FilteredSizes.of(bounded);
+  }
+
+  private static class IsJoin extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object node) { return Boolean.valueOf(node instanceof Join); }
   }
 
   /** Replaces the scans in the plans by which Spark makes filters at run time. */
@@ -33,7 +43,8 @@ public class PlannedScans extends Rule {
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       DynamicPruningSubquery filter = (DynamicPruningSubquery) node;
-      return filter.withNewPlan((LogicalPlan) PlannedScans.this.apply(filter.buildQuery()));
+      LogicalPlan planned = (LogicalPlan) PlannedScans.this.apply(filter.buildQuery());
+      return filter.withNewPlan(FilteredSizes.of(planned));  // as in the join, whose broadcast Spark uses for both
     }
   }
 

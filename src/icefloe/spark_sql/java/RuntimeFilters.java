@@ -47,12 +47,20 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
   private static boolean hasFilters(Expression condition) { return condition.find(new IsFilter()).isDefined(); }
 
   /** Whether a plan is a relation of files that Python lists, which has bounds or not, or is either if that is null. */
-  private static boolean isOwn(LogicalPlan plan, String hasBounds) {
+  static boolean isOwn(LogicalPlan plan, String hasBounds) {
     if (!(plan instanceof LogicalRelation)) return false;
     Object relation = ((LogicalRelation) plan).relation();
     if (!(relation instanceof HadoopFsRelation)) return false;
     scala.Option option = ((HadoopFsRelation) relation).options().get("icefloe.has-bounds");
     return option.isDefined() && (hasBounds == null || hasBounds.equals(option.get()));
+  }
+
+  /** The relation with other files, constants of files, and attributes. */
+  static LogicalRelation with(LogicalRelation relation, FileIndex location, StructType constants, Seq output) {
+    HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+    HadoopFsRelation changed = new HadoopFsRelation(location, constants, files.dataSchema(), files.bucketSpec(),
+        files.fileFormat(), files.options(), files.sparkSession());
+    return relation.copy(changed, output, relation.catalogTable(), relation.isStreaming(), relation.stream());
   }
 
   private static class IsOwn extends scala.runtime.AbstractFunction1 {
@@ -114,10 +122,7 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
       }
       String[] names = (String[]) columns.keySet().toArray(new String[0]);
       FileIndex location = (FileIndex) ((BiFunction) files.location()).apply(constants, names);
-      HadoopFsRelation bounded = new HadoopFsRelation(location, constants, files.dataSchema(), files.bucketSpec(),
-          files.fileFormat(), files.options(), files.sparkSession());
-      return relation.copy(bounded, Json.seq((List) output), relation.catalogTable(), relation.isStreaming(),
-          relation.stream());
+      return with(relation, location, constants, Json.seq((List) output));
     }
   }
 }

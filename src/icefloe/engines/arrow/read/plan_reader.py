@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.deletes.bitmaps import within
 from icefloe.deletes.deleted_rows import DeletedRows
 from icefloe.engines.arrow.read.parallel_streams import in_order
 from icefloe.expr.filter.batch_filter import evaluate_rows
@@ -32,6 +31,7 @@ from icefloe.io.storage_locations import scheme_family
 from icefloe.model.arrow.conform import arrow_schema
 from icefloe.model.schema.metadata_columns import DELETED
 from icefloe.model.schema.schema import Schema, merged_fields
+from icefloe.scan.aggregates import deleted_by_vectors
 from icefloe.scan.file_reads import file_reads
 from icefloe.scan.tasks import MetadataFilter, Plan
 
@@ -42,7 +42,6 @@ PART_BYTES = 16 * 1024 * 1024  # of a file whose number of row groups is known
 UNKNOWN_PART_BYTES = 64 * 1024 * 1024  # of other files, which may have one row group only
 FEW_BYTES = 256 * 1024
 _PARTS_PER_PROCESSOR = 4  # at least, so that all processors are busy until shortly before the end
-_VECTORS_AT_ONCE = 1024  # deletion vectors that are read together
 
 
 def whole_files(plan: Plan) -> Iterator[FileRead]:
@@ -151,19 +150,9 @@ def count_plan(io: FileIO, plan: Plan) -> int:
     is_known = pc.and_(pc.equal(tasks["match"], int(Match.ALL)), pc.equal(pc.list_value_length(tasks["deletes"]), 0))
     is_known = pc.and_(is_known, pc.is_valid(tasks["record_count"]))
     known = tasks.filter(is_known)
-    counted = int(pc.sum(known["record_count"], min_count=0).as_py()) - _count_deleted(io, plan.with_tasks(known))
+    deleted = pc.sum(deleted_by_vectors(io, plan.with_tasks(known)), min_count=0)
+    counted = int(pc.sum(known["record_count"], min_count=0).as_py()) - int(deleted.as_py())
     return counted + count_rows(io, plan.with_tasks(tasks.filter(pc.invert(is_known))))
-
-
-def _count_deleted(io: FileIO, plan: Plan) -> int:
-    """The number of rows that vectors delete; their entries may count rows that the files do not have."""
-    with_vector = plan.tasks.filter(pc.is_valid(plan.tasks["dv_location"]))
-    deleted_rows, count = plan.deleted_rows(io), 0
-    for batch in with_vector.select(["location", "record_count"]).to_batches(max_chunksize=_VECTORS_AT_ONCE):
-        row_counts = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        for file, positions in deleted_rows.positions(row_counts).items():
-            count += len(within(positions, row_counts[file]))
-    return count
 
 
 def count_rows(io: FileIO, plan: Plan, deleted_rows: DeletedRows | None = None) -> int:
