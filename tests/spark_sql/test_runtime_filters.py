@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,32 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.spark_plans import file_scans
+
 FILES = 10
 ROWS_OF_FILE = 100
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3, 4])
 OFF = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
 
 
-def scans(plan: Any) -> Iterator[Any]:
-    """The file scans of a physical plan that has run, through the stages of adaptive execution."""
-    kind = plan.getClass().getSimpleName()
-    if kind == "AdaptiveSparkPlanExec":
-        yield from scans(plan.executedPlan())
-    elif kind.endswith("QueryStageExec"):
-        yield from scans(plan.plan())
-    elif kind == "FileSourceScanExec":
-        yield plan
-    else:
-        children = plan.children()
-        for place in range(children.size()):
-            yield from scans(children.apply(place))
-
-
 def run(spark, query: str) -> tuple[list[tuple[Any, ...]], list[int]]:
     """The rows of a query in order, and how many files each scan read that had a filter at run time."""
     frame = spark.sql(query)
     rows = sorted(map(tuple, frame.collect()), key=repr)
-    metrics = [scan.metrics() for scan in scans(frame._jdf.queryExecution().executedPlan())]
+    metrics = [scan.metrics() for scan in file_scans(frame)]
     return rows, [one.apply("numFiles").value() for one in metrics if one.contains("staticFilesNum")]
 
 

@@ -122,7 +122,7 @@ def _of_files(tasks: pa.Table, aggregate: Aggregate, *, says_tight: bool) -> tup
     nulls = null_counts(tasks, field)
     if aggregate.function == "count":
         return pc.subtract(rows, nulls), nulls.is_valid()
-    lower, upper = _bounds(tasks, field)
+    lower, upper = bounds(tasks, field)
     known = pc.less_equal(lower, upper)
     tight = _column(tasks, Measure.TIGHT, field, pa.bool_())
     known = pc.and_(known, pc.fill_null(tight, not says_tight))
@@ -143,14 +143,15 @@ def null_counts(tasks: pa.Table, field: Field) -> pa.Array:
 
 def value_ranges(tasks: pa.Table, field: Field) -> tuple[pa.Scalar, pa.Scalar]:
     """The least lower and the greatest upper bound of a column in all files; null if a file does not state its own."""
-    lower, upper = _bounds(tasks, field)
+    lower, upper = bounds(tasks, field)
     stated = pc.or_(pc.less_equal(lower, upper), pc.equal(null_counts(tasks, field), tasks["record_count"]))
     if not pc.all(pc.fill_null(stated, False)).as_py():
         return pa.scalar(None, lower.type), pa.scalar(None, upper.type)
     return pc.min(lower), pc.max(upper)
 
 
-def _bounds(tasks: pa.Table, field: Field) -> tuple[pa.Array, pa.Array]:
+def bounds(tasks: pa.Table, field: Field) -> tuple[pa.Array, pa.Array]:
+    """The lower and upper bounds of a column in each file, null where they are unknown."""
     type_ = arrow_type(field.type)
     if not is_ordered(field.type):
         return pa.nulls(tasks.num_rows, type_), pa.nulls(tasks.num_rows, type_)

@@ -2,14 +2,12 @@ package icefloe.sql;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.LongFunction;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.DataSourceUtils$;
-import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -39,9 +37,8 @@ public class FilteredSizes extends scala.runtime.AbstractPartialFunction {
     Tuple2 parts = DataSourceUtils$.MODULE$.getPartitionFiltersAndDataFilters(
         files.partitionSchema(), Json.seq((List) conditions));
     Seq directories = files.location().listFiles((Seq) parts._1(), (Seq) parts._2());
-    FileIndex sized = (FileIndex) ((LongFunction) files.location()).apply(size(directories));
-    return new Filter(filter.condition(),
-        RuntimeFilters.with(relation, sized, files.partitionSchema(), relation.output()));
+    java.util.Map size = java.util.Collections.singletonMap("size", Long.valueOf(size(directories)));
+    return new Filter(filter.condition(), RuntimeFilters.with(relation, size));
   }
 
   /** The parts of a condition that are known before the query runs. */

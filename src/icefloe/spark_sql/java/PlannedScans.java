@@ -28,7 +28,8 @@ public class PlannedScans extends Rule {
     LogicalPlan planned = Replacement.scans(answered, scans);
     if (planned == answered) return answered;
     LogicalPlan complete = (LogicalPlan) planned.transformAllExpressions(new BuildSides());
-    LogicalPlan bounded = (LogicalPlan) complete.transformUp(new RuntimeFilters());
+    LogicalPlan limited = (LogicalPlan) complete.transformUp(new FirstRows());
+    LogicalPlan bounded = (LogicalPlan) limited.transformUp(new RuntimeFilters());
     return bounded.find(new IsJoin()).isEmpty() ? bounded : FilteredSizes.of(bounded);
   }
 

@@ -1,10 +1,11 @@
 package icefloe.sql;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
@@ -55,9 +56,14 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
     return option.isDefined() && (hasBounds == null || hasBounds.equals(option.get()));
   }
 
-  /** The relation with other files, constants of files, and attributes. */
-  static LogicalRelation with(LogicalRelation relation, FileIndex location, StructType constants, Seq output) {
+  /** The relation whose PlannedFiles has other values of some fields. */
+  static LogicalRelation with(LogicalRelation relation, Map changes) {
+    return with(relation, changes, ((HadoopFsRelation) relation.relation()).partitionSchema(), relation.output());
+  }
+
+  private static LogicalRelation with(LogicalRelation relation, Map changes, StructType constants, Seq output) {
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+    FileIndex location = (FileIndex) ((Function) files.location()).apply(changes);
     HadoopFsRelation changed = new HadoopFsRelation(location, constants, files.dataSchema(), files.bucketSpec(),
         files.fileFormat(), files.options(), files.sparkSession());
     return relation.copy(changed, output, relation.catalogTable(), relation.isStreaming(), relation.stream());
@@ -121,8 +127,10 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
         }
       }
       String[] names = (String[]) columns.keySet().toArray(new String[0]);
-      FileIndex location = (FileIndex) ((BiFunction) files.location()).apply(constants, names);
-      return with(relation, location, constants, Json.seq((List) output));
+      HashMap changes = new HashMap();
+      changes.put("constants", constants);
+      changes.put("bounded", names);
+      return with(relation, changes, constants, Json.seq((List) output));
     }
   }
 }

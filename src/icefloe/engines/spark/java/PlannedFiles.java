@@ -3,8 +3,9 @@ package icefloe.spark;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BiFunction;
-import java.util.function.LongFunction;
+import java.util.function.Function;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
@@ -48,33 +49,37 @@ import scala.collection.immutable.Seq;
  * Spark's list of files. Executors do not need this class: they get file splits. Filters on the constants are applied
  * here, because Spark applies them nowhere else; the planner gets them as well.
  */
-public class PlannedFiles implements FileIndex, BiFunction, LongFunction {
+public class PlannedFiles implements FileIndex, Function {
   private final BiFunction planner;
   private final StructType constants;
   private final String table;
   private final long size;
   private final String[] bounded;  // the columns whose bounds are the last constants, two for each
+  private final String first;  // which first rows are wanted: number and order; empty if all are
 
-  public PlannedFiles(BiFunction planner, StructType constants, String table, long size, String[] bounded) {
+  public PlannedFiles(
+      BiFunction planner, StructType constants, String table, long size, String[] bounded, String first) {
     this.planner = planner;
     this.constants = constants;
     this.table = table;
     this.size = size;
     this.bounded = bounded;
+    this.first = first;
   }
 
-  /** The same files with more constants: the bounds of columns. */
-  public Object apply(Object constants, Object columns) {
-    return new PlannedFiles(planner, (StructType) constants, table, size, (String[]) columns);
+  /** The same files with other values of some fields, by their names. */
+  public Object apply(Object changes) {
+    Map changed = (Map) changes;
+    return new PlannedFiles(planner, (StructType) changed.getOrDefault("constants", constants), table,
+        ((Long) changed.getOrDefault("size", Long.valueOf(size))).longValue(),
+        (String[]) changed.getOrDefault("bounded", bounded), (String) changed.getOrDefault("first", first));
   }
-
-  /** The same files with another size in bytes. */
-  public Object apply(long size) { return new PlannedFiles(planner, constants, table, size, bounded); }
 
   /** Whether the files and their size are the same: Spark reads equal relations once. */
   public boolean equals(Object other) {
     return other instanceof PlannedFiles && ((PlannedFiles) other).planner == planner
-        && ((PlannedFiles) other).size == size && ((PlannedFiles) other).constants.equals(constants) && Arrays.equals(((PlannedFiles) other).bounded, bounded);
+        && ((PlannedFiles) other).size == size && ((PlannedFiles) other).first.equals(first)
+        && ((PlannedFiles) other).constants.equals(constants) && Arrays.equals(((PlannedFiles) other).bounded, bounded);
   }
 
   public int hashCode() { return System.identityHashCode(planner) * 31 + constants.hashCode(); }
@@ -99,7 +104,7 @@ public class PlannedFiles implements FileIndex, BiFunction, LongFunction {
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    StringBuilder request = new StringBuilder(line(zone));
+    StringBuilder request = new StringBuilder(line(zone) + line(first));
     for (int i = 0; i < bounded.length; i++) request.append(line(bounded[i]));
     Object answer = planner.apply(request.toString(), text(onConstants) + text(onData));
     if (answer instanceof String) Platform.throwException(new QueryExecutionException((String) answer, null));

@@ -20,7 +20,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from icefloe.deletes.partition_keys import Ints, scopes
 from icefloe.engines.spark.jvm_calls import static_call
-from icefloe.engines.spark.read.file_index import relation
+from icefloe.engines.spark.read.file_index import Listing, relation
 from icefloe.engines.spark.read.footers import NO_FOOTERS, Footers
 from icefloe.engines.spark.read.inherited_columns import FileConstant, of_task
 from icefloe.engines.spark.schema import struct_type
@@ -111,7 +111,7 @@ class EqualityDeletes:
         """The rows of the delete files of a group, with their sequence number and partition."""
         files = self.files.take(pa.array(group.rows))
 
-        def listed(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
+        def listed(_: Listing) -> pa.Table:
             self._check_columns(files, group)
             numbers = files["sequence_number"]
             columns = [hadoop.paths(files["location"]), files["file_size_in_bytes"], numbers, self._scopes(files)]

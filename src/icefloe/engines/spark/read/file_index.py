@@ -10,6 +10,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
 
@@ -23,9 +24,20 @@ from icefloe.engines.spark.python_calls import java_function
 from icefloe.engines.spark.session import PerJvm, child_session, java_class
 from icefloe.engines.spark.task_python import arrow_stream
 from icefloe.errors import IcefloeError
+from icefloe.scan.first_rows import FirstRows
 
-# (filters as SQL text, session time zone, columns with bounds) -> location, size, constants, bounds
-Lister = Callable[[list[str], str, list[str]], pa.Table]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What Spark asks about the files of a scan."""
+
+    filters: list[str]  # as SQL text
+    zone: str  # the time zone of the session
+    first: FirstRows | None = None  # if only these are wanted
+    bounded: tuple[str, ...] = ()  # the columns whose bounds are wanted
+
+
+Lister = Callable[[Listing], pa.Table]  # -> location, size, constants, bounds
 
 HAS_BOUNDS = "icefloe.has-bounds"  # an option of the relation, which RuntimeFilters.java looks for
 _SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -46,8 +58,8 @@ class _Planner:
     def apply(self, request: str, filters: str) -> Any:
         """The files of a scan, as bytes or a ``java.io.File``, or the marked text of an error.
 
-        The lines of the request are the time zone, and the names of the columns whose bounds are wanted. py4j does not
-        pass on the message of an exception.
+        The lines of the request are the time zone, which first rows are wanted, and the names of the columns whose
+        bounds are wanted. py4j does not pass on the message of an exception.
         """
         try:
             with self._lock:
@@ -58,8 +70,26 @@ class _Planner:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
 
     def _planned(self, request: str, filters: str) -> _Answer:
-        zone, *bounded = lines(request)
-        return _Answer(self._files(lines(filters), zone, bounded))
+        zone, first, *bounded = lines(request)
+        listing = Listing(filters=lines(filters), zone=zone, first=_first_rows(first), bounded=tuple(bounded))
+        return _Answer(self._files(listing))
+
+
+def _first_rows(text: str) -> FirstRows | None:
+    """How many rows are wanted, and in which order.
+
+    >>> _first_rows("10")
+    FirstRows(rows=10, column=None, descending=False, nulls_first=False)
+    >>> _first_rows("10 DESC NULLS LAST a column").column
+    'a column'
+    """
+    if text == "":
+        return None
+    rows, *order = text.split(" ", 4)
+    if len(order) == 0:
+        return FirstRows(rows=int(rows))
+    direction, _, nulls, column = order
+    return FirstRows(rows=int(rows), column=column, descending=direction == "DESC", nulls_first=nulls == "FIRST")
 
 
 class _Answer:
@@ -112,9 +142,9 @@ def relation(
     """
     java, options = child_session(spark, settings)._jsparkSession, {**hadoop, HAS_BOUNDS: str(has_bounds).lower()}
     partition, planner = _parsed(java, constants), java_function(spark, _Planner(files, spark).apply)
-    unbounded = spark.sparkContext._gateway.new_array(java_class(spark, "java.lang.String"), 0)
+    none = spark.sparkContext._gateway.new_array(java_class(spark, "java.lang.String"), 0)
     described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
-        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes, unbounded)),
+        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes, none, "")),
         partition,
         _parsed(java, columns),
         java_class(spark, "scala.Option").empty(),

@@ -25,7 +25,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from icefloe.deletes.bitmaps import within
 from icefloe.engines.spark.jvm_calls import static_call
 from icefloe.engines.spark.read.column_types import check_columns, has_binary_defaults, with_longs
-from icefloe.engines.spark.read.file_index import Lister, relation
+from icefloe.engines.spark.read.file_index import Lister, Listing, relation
 from icefloe.engines.spark.read.inherited_columns import FileConstant
 from icefloe.engines.spark.read.source import BITMAP_BYTES_MAX, FilesByTasks, Source
 from icefloe.engines.spark.read.task_reads import GROUPS, LISTED, TaskReader, file_groups
@@ -42,6 +42,7 @@ from icefloe.model.arrow.arrow_types import arrow_type
 from icefloe.model.entries import BOUNDS, column_key, stat
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
+from icefloe.scan.first_rows import files_of_first_rows
 from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
 
@@ -193,7 +194,7 @@ def _by_tasks(spark: SparkSession, source: Source, wanted: Wanted, files: FilesB
         result=result,
     )
 
-    def listed(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
+    def listed(_: Listing) -> pa.Table:
         whole = source.plan(_understood(source.pushed, source.schema), ())  # Spark pushes no filter through Python
         plan = source.files_of(whole, Route.TASKS)
         constants = {constant.name: constant.values(plan.tasks) for constant in wanted.constants}
@@ -257,11 +258,13 @@ def _settings(source: Source, wanted: Wanted) -> Mapping[str, str]:
 def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
     """The function that lists the files of a scan: location, size and the constants in order."""
 
-    def files(filters: list[str], zone: str, bounded: list[str]) -> pa.Table:
-        of_bounds = [source.schema.by_name[name] for name in bounded]
-        understood = _understood(parse_pushed(filters, zone), source.schema)
-        plan = source.plan(understood, tuple(field.id for field in of_bounds))
+    def files(listing: Listing) -> pa.Table:
+        of_bounds, first = [source.schema.by_name[name] for name in listing.bounded], listing.first
+        column = None if first is None or first.column is None else source.schema.by_name[first.column]
+        understood = _understood(parse_pushed(listing.filters, listing.zone), source.schema)
+        plan = source.plan(understood, tuple(field.id for field in (*of_bounds, column) if field is not None))
         plan = source.files_of(plan, route)
+        plan = plan if first is None else plan.with_tasks(files_of_first_rows(plan.tasks, first, column))
         tasks = plan.tasks
         columns = [source.hadoop.paths(tasks["location"]), tasks["file_size_in_bytes"], *source.identity.values(tasks)]
         columns += [constant.values(tasks) for constant in wanted.constants]
