@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
 from icefloe.spark_sql import row_changes
+from support.spark_plans import file_scans
 from support.sql_pages import check_page
 
 PAGE = Path(__file__).with_suffix(".sql")
@@ -140,6 +141,29 @@ def conflicts(spark: SparkSession, version: int, folder: Path) -> None:
     spark.sql(f"DROP TABLE {TABLE}")
 
 
+def planning(spark: SparkSession, version: int, folder: Path) -> None:
+    """Joins and limits read the files that they need, and metadata answers a count and a maximum."""
+    spark.sql(f"CREATE TABLE {TABLE} (id bigint, n int) TBLPROPERTIES ('format-version' = '{version}')")
+    for first in range(0, 40, 10):
+        spark.range(first, first + 10).selectExpr("id", "1 AS n").writeTo(TABLE).append()
+    spark.sql(f"CREATE TABLE {COPY} AS SELECT id, concat('name ', id) AS name FROM {TABLE} WHERE id % 10 = 5")
+    joined = spark.sql(f"SELECT t.id FROM {TABLE} t JOIN {COPY} c ON t.id = c.id WHERE c.name = 'name 25'")
+    expect([25], ids(joined))
+    expect([1], [files_read(scan) for scan in file_scans(joined) if scan.metrics().contains("staticFilesNum")])
+    newest = spark.sql(f"SELECT id FROM {TABLE} ORDER BY id DESC LIMIT 2")
+    expect([38, 39], ids(newest))
+    expect([1], list(map(files_read, file_scans(newest))))
+    counted = spark.sql(f"SELECT count(*) AS id, max(id) FROM {TABLE} WHERE id < 30")
+    expect([(30, 29)], counted.collect())
+    expect([], file_scans(counted))
+    spark.sql(f"DROP TABLE {TABLE}")
+    spark.sql(f"DROP TABLE {COPY}")
+
+
+def files_read(scan: Any) -> int:
+    return int(scan.metrics().apply("numFiles").value())
+
+
 def ids(rows: Any) -> list[int]:
     return sorted(row.id for row in rows.collect())
 
@@ -148,7 +172,7 @@ def expect(right: object, found: object) -> None:
     assert found == right, f"{found} instead of {right}"
 
 
-PARTS: tuple[Callable[[SparkSession, int, Path], int | None], ...] = (page, dataframes, stream, conflicts)
+PARTS: tuple[Callable[[SparkSession, int, Path], int | None], ...] = (page, dataframes, stream, conflicts, planning)
 
 
 def run_parts(spark: SparkSession, folder: Path) -> int:
