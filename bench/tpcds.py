@@ -8,8 +8,10 @@ that does not count. Their rows are compared in that round.
 from __future__ import annotations
 
 import math
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -42,20 +44,38 @@ class Sizes:
 
 def run(sizes: Sizes, tell: Callable[[str], None]) -> dict[str, Any]:
     """Samples by query and contender, and the queries that Spark does not run."""
-    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as name:
-        folder = Path(name)
-        tell(f"tpcds: generating data at scale factor {sizes.scale / 100:g}")
-        files = generate(folder / "data", sizes.scale / 100)
+    with _folder(sizes) as folder:
+        if not (folder / "data").exists():
+            tell(f"tpcds: generating data at scale factor {sizes.scale / 100:g}")
+            generate(folder / "data", sizes.scale / 100)
+        files = {file.stem: file for file in sorted((folder / "data").glob("*.parquet"))}
         spark = start(folder, extended=True)
         try:
             sessions = {}
-            for contender, prepare in (OWN, _icefloe), (JAVA, _apache), (PLAIN, _plain):
-                tell(f"tpcds: writing the tables of {contender}")
+            for contender, write, use in (OWN, _icefloe, _attach), (JAVA, _apache, _use), (PLAIN, _plain, _view):
                 sessions[contender] = spark.newSession()
-                prepare(sessions[contender], folder, files)
+                written = folder / f"{contender} is written"
+                if not written.exists():
+                    tell(f"tpcds: writing the tables of {contender}")
+                    write(sessions[contender], folder, files)
+                    written.touch()
+                use(sessions[contender], folder, files)
             return {"sizes": asdict(sizes), **_measured(sessions, sizes, tell)}
         finally:
             spark.stop()
+
+
+@contextmanager
+def _folder(sizes: Sizes) -> Iterator[Path]:
+    """The folder of data and tables: below ``ICEFLOE_BENCH_FOLDER``, which keeps them for other runs, or a new one."""
+    kept = os.environ.get("ICEFLOE_BENCH_FOLDER")
+    if kept is None:
+        with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as name:
+            yield Path(name)
+        return
+    folder = Path(kept).absolute() / f"tpcds-{sizes.scale}"
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
 
 
 def _rows(spark: SparkSession, name: str, file: Path) -> DataFrame:
@@ -65,14 +85,21 @@ def _rows(spark: SparkSession, name: str, file: Path) -> DataFrame:
     return rows.repartition(F.col(PARTITIONED[name])).sortWithinPartitions(PARTITIONED[name])
 
 
+def _catalog(folder: Path) -> icefloe.Catalog:
+    (folder / "own").mkdir(exist_ok=True)
+    return icefloe.catalog("own", uri=f"sqlite:///{folder}/own/catalog.db", warehouse=f"file://{folder}/own/warehouse")
+
+
 def _icefloe(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> None:
-    (folder / "own").mkdir()
-    cat = icefloe.catalog("own", uri=f"sqlite:///{folder}/own/catalog.db", warehouse=f"file://{folder}/own/warehouse")
+    cat = _catalog(folder)
     for name, file in files.items():
         rows = _rows(spark, name, file)
         by = [PARTITIONED[name]] if name in PARTITIONED else []
         cat.create_table(f"db.{name}", schema=rows.schema, partition_by=by, format_version=4).append(rows)
-    icefloe.attach(spark, "own", cat)
+
+
+def _attach(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> None:
+    icefloe.attach(spark, "own", _catalog(folder))
     spark.sql("USE own.db")
 
 
@@ -83,6 +110,9 @@ def _apache(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> Non
         writer = writer.tableProperty("format-version", "3").tableProperty("write.parquet.compression-codec", "zstd")
         writer = writer.tableProperty("write.spark.fanout.enabled", "false")  # thousands of open files need much memory
         (writer.partitionedBy(F.col(PARTITIONED[name])) if name in PARTITIONED else writer).create()
+
+
+def _use(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> None:
     spark.sql("USE iceberg.db")
 
 
@@ -90,6 +120,10 @@ def _plain(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> None
     for name, file in files.items():
         writer = _rows(spark, name, file).write.option("compression", "zstd")
         (writer.partitionBy(PARTITIONED[name]) if name in PARTITIONED else writer).parquet(str(folder / "plain" / name))
+
+
+def _view(spark: SparkSession, folder: Path, files: Mapping[str, Path]) -> None:
+    for name in files:
         spark.read.parquet(str(folder / "plain" / name)).createOrReplaceTempView(name)
 
 

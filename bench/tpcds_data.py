@@ -18,16 +18,15 @@ PARTITIONED = {
 _QUOTED = re.compile(r'"([^"]+)"')
 
 
-def generate(folder: Path, scale: float) -> Mapping[str, Path]:
-    """A Parquet file for each table, by name."""
-    folder.mkdir(parents=True)
-    files = {}
+def generate(folder: Path, scale: float) -> None:
+    """A Parquet file for each table, named after it."""
+    part = folder.with_suffix(".part")
+    part.mkdir(parents=True)
     with _database() as database:
         database.execute(f"CALL dsdgen(sf = {scale})")
         for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
-            files[name] = folder / f"{name}.parquet"
-            database.execute(f"COPY {name} TO '{files[name]}' (FORMAT parquet)")
-    return files
+            database.execute(f"COPY {name} TO '{part / name}.parquet' (FORMAT parquet)")
+    part.rename(folder)
 
 
 def queries() -> Mapping[int, str]:
