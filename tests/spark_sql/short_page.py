@@ -26,7 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icefloe
 from icefloe.spark_sql import row_changes
-from support.spark_plans import file_scans
+from support.spark_plans import file_scans, plan_nodes
 from support.sql_pages import check_page
 
 PAGE = Path(__file__).with_suffix(".sql")
@@ -142,12 +142,12 @@ def conflicts(spark: SparkSession, version: int, folder: Path) -> None:
 
 
 def planning(spark: SparkSession, version: int, folder: Path) -> None:
-    """Joins and limits read the files that they need, and metadata answers a count and a maximum."""
+    """Joins and limits read the files that they need, some joins have no shuffle, and metadata answers a count."""
     spark.sql(f"CREATE TABLE {TABLE} (id bigint, n int) TBLPROPERTIES ('format-version' = '{version}')")
     for first in range(0, 40, 10):
         spark.range(first, first + 10).selectExpr("id", "1 AS n").writeTo(TABLE).append()
     spark.sql(f"CREATE TABLE {COPY} AS SELECT id, concat('name ', id) AS name FROM {TABLE} WHERE id % 10 = 5")
-    joined = spark.sql(f"SELECT t.id FROM {TABLE} t JOIN {COPY} c ON t.id = c.id WHERE c.name = 'name 25'")
+    joined = spark.sql(f"SELECT t.id FROM {TABLE} t JOIN {COPY} c ON t.id = c.id WHERE c.name = 'name 25' ORDER BY t.n")
     expect([25], ids(joined))
     expect([1], [files_read(scan) for scan in file_scans(joined) if scan.metrics().contains("staticFilesNum")])
     newest = spark.sql(f"SELECT id FROM {TABLE} ORDER BY id DESC LIMIT 2")
@@ -156,6 +156,17 @@ def planning(spark: SparkSession, version: int, folder: Path) -> None:
     counted = spark.sql(f"SELECT count(*) AS id, max(id) FROM {TABLE} WHERE id < 30")
     expect([(30, 29)], counted.collect())
     expect([], file_scans(counted))
+    for table in (TABLE, COPY):
+        spark.sql(f"DROP TABLE {table}")
+        spark.sql(
+            f"CREATE TABLE {table} PARTITIONED BY (bucket(3, id)) TBLPROPERTIES ('format-version' = '{version}')"
+            " AS SELECT id FROM range(9)"
+        )
+    buckets = spark.sql(f"SELECT /*+ MERGE(c) */ t.id FROM {TABLE} t JOIN {COPY} c ON t.id = c.id ORDER BY t.id")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    expect(list(range(9)), ids(buckets))
+    spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    expect(1, len([node for node in plan_nodes(buckets) if node.nodeName() == "BucketedJoin"]))
     spark.sql(f"DROP TABLE {TABLE}")
     spark.sql(f"DROP TABLE {COPY}")
 

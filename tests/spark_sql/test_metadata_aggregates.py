@@ -64,7 +64,7 @@ def answers(spark: Any, query: str) -> bool:
         "SELECT max(ID) FROM (SELECT id FROM {} WHERE Part <=> 0)",
     ],
 )
-def test_metadata_answers(spark, table, query):
+def test_metadata_answers_without_reading_a_file(spark, table, query):
     assert answers(spark, query)
 
 

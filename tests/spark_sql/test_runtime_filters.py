@@ -156,6 +156,13 @@ def test_an_update_and_a_merge_of_rows_with_chosen_keys_change_these_rows(spark,
 
 
 @pytest.mark.parametrize("version", [4])
+def test_rows_are_sorted_above_such_a_join(spark, facts):
+    """Scar: a sort sends the plan below it to executors, and the comparison of bounds could not be sent."""
+    query = "SELECT f.id FROM demo.db.facts f JOIN demo.db.names n ON f.id = n.id WHERE n.name > 'n4' ORDER BY f.code"
+    assert run(spark, query) == ([(450,), (962,)], [2])
+
+
+@pytest.mark.parametrize("version", [4])
 def test_a_key_may_have_a_line_break_or_a_backslash_in_its_name(spark, facts):
     """Scar: names are sent to the planner as lines of text."""
     with facts.update_schema() as schema:

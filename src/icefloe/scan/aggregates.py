@@ -1,4 +1,4 @@
-"""Counts, minima and maxima from the metadata of files (spec: Manifests; V4 proposal: tight_bounds).
+"""Counts, minima and maxima from the metadata of files (spec: Manifests; V4 proposal).
 
 A file answers if all its rows match the filter, none of them is deleted, and its statistics are exact. The number of
 its rows is known with a deletion vector too. All files are tested at once; those that do not answer have to be read.

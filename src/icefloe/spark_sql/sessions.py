@@ -1,11 +1,12 @@
 """Attaches catalogs to Spark sessions: settings, Java classes, planning rules, and the object that answers calls.
 
-The Java classes for streams are compiled apart from the others: if Spark's classes for streams differ from those that
-this version was made for, only streams are not available.
+The Java classes for streams, and those for joins of buckets, are compiled apart from the others: if Spark's classes for
+them differ from those that this version was made for, streams are not available, or such joins have shuffles.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -73,9 +74,17 @@ def _add_rules(spark: SparkSession, classes: JavaClasses) -> None:
     """Add the planning rules to the session, once; sessions that are cloned from it later have them too."""
     methods = spark._jsparkSession.experimental()
     has_streams = classes.field("StreamSupport", "problem").get(None) is None
-    rules = ("PlannedScans", *(("PlannedStreamScans",) if has_streams else ()))
+    has_buckets = classes.has("BucketedJoins")
+    rules = (
+        "PlannedScans",
+        *(("BucketedJoins",) if has_buckets else ()),
+        *(("PlannedStreamScans",) if has_streams else ()),
+    )
     getattr(methods, "extraOptimizations_$eq")(_with(spark, classes, methods.extraOptimizations(), rules))
-    strategies = ("PlannedWrites", *(("PlannedStreamWrites",) if has_streams else ()))
+    strategies = (
+        *("PlannedWrites", *(("PlannedBuckets",) if has_buckets else ())),
+        *(("PlannedStreamWrites",) if has_streams else ()),
+    )
     getattr(methods, "extraStrategies_$eq")(_with(spark, classes, methods.extraStrategies(), strategies))
 
 
@@ -97,10 +106,13 @@ def _new(spark: SparkSession, classes: JavaClasses, simple_name: str) -> Any:
 
 
 def sql_classes(spark: SparkSession) -> JavaClasses:
-    """Compile the classes of this package and bind them; those for streams may fail."""
-    catalog, streams, source = (java_sources("icefloe.spark_sql", f"java/{unit}") for unit in ("", "streams", "source"))
-    classes = java_package(spark, _PACKAGE, catalog, streams)
+    """Compile the classes of this package and bind them; those for streams, and for joins of buckets, may fail."""
+    units = ("", "buckets", "streams", "source")
+    catalog, buckets, streams, source = (java_sources("icefloe.spark_sql", f"java/{unit}") for unit in units)
+    classes = java_package(spark, _PACKAGE, catalog, buckets, streams)
     classes.define(spark, catalog)
+    with suppress(UnsupportedError):
+        classes.define(spark, buckets)
     try:
         classes.define(spark, streams)
         classes.field("StreamSupport", "current").set(None, _new(spark, classes, "Streams"))

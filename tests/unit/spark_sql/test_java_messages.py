@@ -23,7 +23,7 @@ FRAME = {"value", "failure"}  # around an answer
 
 def java() -> str:
     """All sources."""
-    folders = ("java", "java/streams", "java/source")
+    folders = ("java", "java/buckets", "java/streams", "java/source")
     return "\n".join(text for folder in folders for text in java_sources("icefloe.spark_sql", folder).values())
 
 

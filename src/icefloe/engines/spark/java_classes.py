@@ -51,12 +51,13 @@ class JavaClasses:
 
         UnsupportedError with the compiler's message if Spark lacks a class or method that the sources use.
         """
-        if not self._has(next(iter(sources)).removesuffix(".java")):
+        if not self.has(next(iter(sources)).removesuffix(".java")):
             named, package = f"package {self.source_package};", f"package {self.package};"
             texts = {name: text.replace(named, package, 1) for name, text in sources.items()}
             _define(spark, _compiled(spark, texts, self.loader), self.loader)
 
-    def _has(self, simple_name: str) -> bool:
+    def has(self, simple_name: str) -> bool:
+        """Whether the JVM has a class of the package."""
         try:
             self.load(simple_name)
         except Py4JJavaError:

@@ -32,7 +32,7 @@ public class FirstRows extends scala.runtime.AbstractPartialFunction {
       boolean isGlobal = ((Sort) rows).global();
       rows = ((Sort) rows).child();
       while (rows instanceof Project) {
-        column = source(column, ((Project) rows).projectList());
+        column = source(column, (Project) rows);
         rows = ((Project) rows).child();
       }
       if (!isGlobal || !(column instanceof AttributeReference) || !FileBounds.areKnown(column.dataType())) return limit;
@@ -45,7 +45,8 @@ public class FirstRows extends scala.runtime.AbstractPartialFunction {
   }
 
   /** The expression of which a projection makes a column; null if the column is not one of the projection. */
-  private static Expression source(Expression column, Seq projected) {
+  static Expression source(Expression column, Project project) {
+    Seq projected = project.projectList();
     for (int i = 0; column instanceof AttributeReference && i < projected.size(); i++) {
       NamedExpression each = (NamedExpression) projected.apply(i);
       if (!each.exprId().equals(((Attribute) column).exprId())) continue;
@@ -54,7 +55,8 @@ public class FirstRows extends scala.runtime.AbstractPartialFunction {
     return null;
   }
 
-  private static class Replaced extends scala.runtime.AbstractPartialFunction {
+  /** Replaces one node of a plan. */
+  static class Replaced extends scala.runtime.AbstractPartialFunction {
     private final LogicalPlan before;
     private final LogicalPlan after;
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -58,7 +59,24 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
 
   /** The relation whose PlannedFiles has other values of some fields. */
   static LogicalRelation with(LogicalRelation relation, Map changes) {
-    return with(relation, changes, ((HadoopFsRelation) relation.relation()).partitionSchema(), relation.output());
+    HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+    return with(relation, changes, files.partitionSchema(), relation.output());
+  }
+
+  /** The relation of files with their bucket, the value of a partition field, as the last constant. */
+  static LogicalRelation withBucket(LogicalRelation relation, String field) {
+    HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+    AttributeReference bucket = new AttributeReference("_icefloe_bucket", IntegerType$.MODULE$, true, Metadata.empty(),
+        NamedExpression$.MODULE$.newExprId(), Json.seq());
+    ArrayList output = new ArrayList();
+    for (int i = 0; i < relation.output().size(); i++) output.add(relation.output().apply(i));
+    output.add(bucket);
+    StructType constants =
+        files.partitionSchema().add(new StructField(bucket.name(), bucket.dataType(), true, Metadata.empty()));
+    HashMap changes = new HashMap();
+    changes.put("constants", constants);
+    changes.put("bucket", field);
+    return with(relation, changes, constants, Json.seq((List) output));
   }
 
   private static LogicalRelation with(LogicalRelation relation, Map changes, StructType constants, Seq output) {

@@ -56,15 +56,17 @@ public class PlannedFiles implements FileIndex, Function {
   private final long size;
   private final String[] bounded;  // the columns whose bounds are the last constants, two for each
   private final String first;  // which first rows are wanted: number and order; empty if all are
+  private final String bucket;  // the partition field whose values are the last constant; empty if there is none
 
   public PlannedFiles(
-      BiFunction planner, StructType constants, String table, long size, String[] bounded, String first) {
+      BiFunction planner, StructType constants, String table, long size, String[] bounded, String first, String bucket) {
     this.planner = planner;
     this.constants = constants;
     this.table = table;
     this.size = size;
     this.bounded = bounded;
     this.first = first;
+    this.bucket = bucket;
   }
 
   /** The same files with other values of some fields, by their names. */
@@ -72,13 +74,15 @@ public class PlannedFiles implements FileIndex, Function {
     Map changed = (Map) changes;
     return new PlannedFiles(planner, (StructType) changed.getOrDefault("constants", constants), table,
         ((Long) changed.getOrDefault("size", Long.valueOf(size))).longValue(),
-        (String[]) changed.getOrDefault("bounded", bounded), (String) changed.getOrDefault("first", first));
+        (String[]) changed.getOrDefault("bounded", bounded), (String) changed.getOrDefault("first", first),
+        (String) changed.getOrDefault("bucket", bucket));
   }
 
   /** Whether the files and their size are the same: Spark reads equal relations once. */
   public boolean equals(Object other) {
     return other instanceof PlannedFiles && ((PlannedFiles) other).planner == planner
         && ((PlannedFiles) other).size == size && ((PlannedFiles) other).first.equals(first)
+        && ((PlannedFiles) other).bucket.equals(bucket)
         && ((PlannedFiles) other).constants.equals(constants) && Arrays.equals(((PlannedFiles) other).bounded, bounded);
   }
 
@@ -104,7 +108,7 @@ public class PlannedFiles implements FileIndex, Function {
 
   public Seq listFiles(Seq onConstants, Seq onData) {
     String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
-    StringBuilder request = new StringBuilder(line(zone) + line(first));
+    StringBuilder request = new StringBuilder(line(zone) + line(first) + line(bucket));
     for (int i = 0; i < bounded.length; i++) request.append(line(bounded[i]));
     Object answer = planner.apply(request.toString(), text(onConstants) + text(onData));
     if (answer instanceof String) Platform.throwException(new QueryExecutionException((String) answer, null));

@@ -6,13 +6,14 @@ prune files, and two scans of one DataFrame are planned separately. To Spark, co
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -35,11 +36,21 @@ class Listing:
     zone: str  # the time zone of the session
     first: FirstRows | None = None  # if only these are wanted
     bounded: tuple[str, ...] = ()  # the columns whose bounds are wanted
+    bucket: int | None = None  # the partition field whose values are wanted
+
+
+class Buckets(NamedTuple):
+    """The buckets of a column that all files of a relation are in."""
+
+    column: str
+    number: int
+    field_id: int
 
 
 Lister = Callable[[Listing], pa.Table]  # -> location, size, constants, bounds
 
-HAS_BOUNDS = "icefloe.has-bounds"  # an option of the relation, which RuntimeFilters.java looks for
+# Options of a relation, which Java classes look for.
+HAS_BOUNDS, BUCKETS = "icefloe.has-bounds", "icefloe.buckets"
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 BYTES_MAX = 4 << 20
 _ROWS_AT_ONCE = 4096  # that the JVM decodes together
@@ -58,8 +69,8 @@ class _Planner:
     def apply(self, request: str, filters: str) -> Any:
         """The files of a scan, as bytes or a ``java.io.File``, or the marked text of an error.
 
-        The lines of the request are the time zone, which first rows are wanted, and the names of the columns whose
-        bounds are wanted. py4j does not pass on the message of an exception.
+        The lines of the request are the time zone, which first rows are wanted, the partition field whose values are
+        wanted, and the names of the columns whose bounds are wanted. py4j does not pass on the message of an exception.
         """
         try:
             with self._lock:
@@ -70,8 +81,14 @@ class _Planner:
             return marked(IcefloeError, f"planning the scan failed\n{traceback.format_exc()}")
 
     def _planned(self, request: str, filters: str) -> _Answer:
-        zone, first, *bounded = lines(request)
-        listing = Listing(filters=lines(filters), zone=zone, first=_first_rows(first), bounded=tuple(bounded))
+        zone, first, bucket, *bounded = lines(request)
+        listing = Listing(
+            filters=lines(filters),
+            zone=zone,
+            first=_first_rows(first),
+            bounded=tuple(bounded),
+            bucket=None if bucket == "" else int(bucket),
+        )
         return _Answer(self._files(listing))
 
 
@@ -132,19 +149,21 @@ def relation(
     hadoop: Mapping[str, str],
     is_parquet: bool = True,
     has_bounds: bool = False,
+    buckets: tuple[Buckets, ...] = (),
 ) -> DataFrame:
     """The rows of the files that ``files`` lists, with the constants of their file after their columns.
 
     ``settings`` apply to this relation only, which has a child session of its own, and ``hadoop`` are those of its
     Hadoop configuration. Without ``is_parquet`` each file is one row with its path and its content, and is not opened
     unless the content is selected. With ``has_bounds`` the lister returns the bounds of columns that it is asked for,
-    by which joins skip files.
+    by which joins skip files. All files are in ``buckets``, by which tables can be joined.
     """
-    java, options = child_session(spark, settings)._jsparkSession, {**hadoop, HAS_BOUNDS: str(has_bounds).lower()}
+    java = child_session(spark, settings)._jsparkSession
+    options = {**hadoop, HAS_BOUNDS: str(has_bounds).lower(), BUCKETS: json.dumps(buckets)}
     partition, planner = _parsed(java, constants), java_function(spark, _Planner(files, spark).apply)
     none = spark.sparkContext._gateway.new_array(java_class(spark, "java.lang.String"), 0)
     described = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
-        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes, none, "")),
+        _FILE_INDEX.of(spark).newInstance(objects(spark, planner, partition, location, size_bytes, none, "", "")),
         partition,
         _parsed(java, columns),
         java_class(spark, "scala.Option").empty(),

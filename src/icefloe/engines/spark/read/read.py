@@ -33,16 +33,17 @@ from icefloe.engines.spark.schema import struct_type
 from icefloe.engines.spark.session import NO_ROW_GROUP_PRUNING, READ_SETTINGS, ROW_BY_ROW, PerJvm, spark_internals
 from icefloe.engines.spark.storage import task_storage
 from icefloe.engines.spark.task_python import map_in_arrow
-from icefloe.errors import UnsupportedError
+from icefloe.errors import FormatError, UnsupportedError
 from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
 from icefloe.expr.text.filter_parser import parse_pushed
 from icefloe.expr.text.spark_sql import to_sql
 from icefloe.model.arrow.arrow_types import arrow_type
-from icefloe.model.entries import BOUNDS, column_key, stat
+from icefloe.model.entries import BOUNDS, column_key, partition_key, stat
 from icefloe.model.schema.schema import Schema
 from icefloe.model.schema.types import Field
 from icefloe.scan.first_rows import files_of_first_rows
+from icefloe.scan.partition_values import partition_value
 from icefloe.scan.routes import Route
 from icefloe.scan.tasks import Plan
 
@@ -243,6 +244,7 @@ def _native(spark: SparkSession, source: Source, wanted: Wanted, route: Route) -
         settings=_settings(source, wanted),
         hadoop=source.hadoop.settings,
         has_bounds=True,
+        buckets=source.buckets,
     )
 
 
@@ -271,6 +273,7 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
         if wanted.positions and source.has_deletes:
             columns.append(_bitmaps(tasks, source.deleted_positions(plan)))
         columns += chain.from_iterable(_bounds(tasks, field) for field in of_bounds)
+        columns += [] if listing.bucket is None else [_buckets(tasks, listing.bucket)]
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
@@ -282,6 +285,15 @@ def _bounds(tasks: pa.Table, field: Field) -> Iterator[pa.ChunkedArray]:
     for measure in BOUNDS:
         name = stat(measure, column_key(field.id))
         yield tasks[name].cast(type_) if name in tasks.column_names else pa.nulls(tasks.num_rows, type_)
+
+
+def _buckets(tasks: pa.Table, field_id: int) -> pa.Array:
+    """The bucket of each file; nulls are in the first one."""
+    value, has_value = partition_value(tasks, partition_key(field_id), pa.int32())
+    if not pc.all(has_value, min_count=0).as_py():
+        location = tasks["location"].filter(pc.invert(has_value))[0].as_py()
+        raise FormatError(f"{location}: the file has no value of the partition field {field_id}", location=location)
+    return pc.fill_null(value, 0)
 
 
 def _understood(filter_: Expr, schema: Schema) -> Expr:

@@ -27,6 +27,7 @@ from icefloe.engines.spark.read.column_types import (
 )
 from icefloe.engines.spark.read.distributed_planning import data_rows_by_tasks
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
+from icefloe.engines.spark.read.file_index import Buckets
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import InheritedColumns
@@ -44,6 +45,7 @@ from icefloe.model.entries import ContentType
 from icefloe.model.metadata.error_context import Origin
 from icefloe.model.metadata.properties import FILE_FORMAT
 from icefloe.model.metadata.snapshots import Snapshot, SummaryKey, summary_number
+from icefloe.model.metadata.table_metadata import TableMetadata
 from icefloe.model.schema.name_mapping import NAME_MAPPING_PROPERTY
 from icefloe.model.schema.schema import Schema, merged_fields
 from icefloe.model.schema.types import Field
@@ -52,6 +54,7 @@ from icefloe.scan.plan import all_deletes, known_fields, partition_fields, selec
 from icefloe.scan.prune import statistics_keys
 from icefloe.scan.routes import Route, finds_columns, is_parquet
 from icefloe.scan.tasks import TASK, Plan
+from icefloe.transforms import HashBuckets, transform_of
 from icefloe.tree.root import Root, read_live_leaves, read_root
 
 _PLANS_KEPT = 4  # the routes of a scan share its plan
@@ -97,8 +100,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     tested = tuple(field for field in testable.fields if field.id not in schema.by_id)
     inherited = merged_fields(tuple(field for field in wanted if field.id not in schema.by_id), tested)
     on_table, _ = split_filter(scan.filter, schema)
-    bound = bind(on_table, schema)
-    root, footers = read_root(store, scan.snapshot), Footers.in_storage(store.io)
+    bound, root, footers = bind(on_table, schema), read_root(store, scan.snapshot), Footers.in_storage(store.io)
     hadoop = hadoop_storage(spark, store.io, metadata.data_location)
     native = hadoop.is_readable and finds_columns(metadata.schemas, schema)
     forms = _file_forms(replace(scan, filter=on_table), root, footers, native=native)
@@ -130,6 +132,7 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
         equality_deletes=forms.equality_deletes,
         reads_nanoseconds=scan.truncates_nanoseconds,
         footers=footers if forms.may_lack_ids else None,
+        buckets=_buckets(metadata, root, read, forms.routes),
         by_tasks=FilesByTasks(io=store.io, plan=_empty_plan(scan, bound), filter=bound),
     )
     rows = dataframe(spark, source)
@@ -138,6 +141,24 @@ def read_scan(spark: SparkSession, scan: ScanRequest) -> DataFrame:
     if scan.columns is None and len(tested) == 0:
         return rows
     return select_columns(rows, in_microseconds(wanted), (*in_microseconds(read.fields), *inherited))
+
+
+def _buckets(metadata: TableMetadata, root: Root, schema: Schema, routes: frozenset[Route]) -> tuple[Buckets, ...]:
+    """The buckets of columns of a schema that all files are in; none unless Spark's own reader reads all of them."""
+    if routes != {Route.NATIVE}:
+        return ()
+    columns, used = (
+        {field.id: field for field in schema.fields},
+        set(pc.unique(root.entries["partition_spec_id"]).to_pylist()),
+    )
+    specs = [spec for spec in metadata.specs if spec.spec_id in used]
+    return tuple(
+        Buckets(columns[field.source_id].name, method.count, field.field_id)
+        for field in metadata.spec.fields
+        if len(field.source_ids) == 1 and field.source_id in columns
+        if len(specs) == len(used) and all(field in spec.fields for spec in specs)
+        if isinstance(method := transform_of(field).spark_method(columns[field.source_id].type), HashBuckets)
+    )
 
 
 def _only(schema: Schema, needed: Iterable[Field]) -> Schema:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icefloe.engines.spark.read.equality_joins import NO_EQUALITY_DELETES, EqualityDeletes
+from icefloe.engines.spark.read.file_index import Buckets
 from icefloe.engines.spark.read.footers import Footers
 from icefloe.engines.spark.read.identity_columns import NO_IDENTITY, IdentityColumns
 from icefloe.engines.spark.read.inherited_columns import NO_COLUMNS, InheritedColumns
@@ -71,6 +72,7 @@ class Source:
     routes: frozenset[Route] = frozenset({Route.NATIVE})  # how the files may be read; another one is an error
     equality_deletes: EqualityDeletes = NO_EQUALITY_DELETES  # those that joins apply
     footers: Footers | None = None  # if Parquet files may lack field ids
+    buckets: tuple[Buckets, ...] = ()  # those that all files are in
     by_tasks: FilesByTasks | None = None  # how tasks read files; none if no file is read by them
 
     def deleted_positions(self, plan: Plan) -> Mapping[str, BitMap64]:
