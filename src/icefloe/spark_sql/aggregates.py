@@ -13,8 +13,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from icefloe.engines.spark.read.scan import read_scan
 from icefloe.engines.spark.schema import spark_type
 from icefloe.engines.spark.session import local_frame
-from icefloe.engines.spark.write.conform import quoted
 from icefloe.errors import InputError, UnsupportedError
+from icefloe.expr.text.spark_sql import quoted
 from icefloe.model.schema.types import Field
 from icefloe.scan.aggregates import Aggregate, aggregate_files, can_answer
 from icefloe.spark_sql.conditions import filter_of
