@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.deletes.bitmaps import within
-from icefloe.expr.prune.column_stats import is_ordered
+from icefloe.expr.prune.column_stats import Statistics, is_ordered
 from icefloe.expr.prune.stats_eval import Match
 from icefloe.io.file_io import FileIO
 from icefloe.model.arrow.conform import arrow_type
@@ -159,8 +159,9 @@ def bounds(tasks: pa.Table, field: Field) -> tuple[pa.Array, pa.Array]:
 
 
 def _column(tasks: pa.Table, measure: Measure, field: Field, type_: pa.DataType) -> pa.Array:
-    name = stat(measure, column_key(field.id))
-    return one_array(tasks[name].cast(type_)) if name in tasks.column_names else pa.nulls(tasks.num_rows, type_)
+    statistics = Statistics(table=tasks, partitions=(), start=0, size=tasks.num_rows)
+    found = statistics.column(stat(measure, column_key(field.id)), type_)
+    return pa.nulls(tasks.num_rows, type_) if found is None else found
 
 
 def _with_live_rows(io: FileIO, plan: Plan, files: pa.Table, aggregates: Sequence[Aggregate], groups: int) -> pa.Table:

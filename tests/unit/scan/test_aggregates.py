@@ -31,7 +31,7 @@ CALLS = [("count", None), *((f, name) for f in ("count", "min", "max") for name 
 
 
 def table_of(version: int, files: list[list[tuple[Any, ...]]], *, by: list[str]) -> icefloe.Table:
-    catalog = icefloe.catalog("t", uri="memory://")
+    catalog = icefloe.catalog("aggregates", uri="memory://aggregates")
     schema, name = pa.schema(list(TYPES.items())), f"db.t{next(NAMES)}"
     table = catalog.create_table(name, schema, partition_by=by, format_version=version)
     for rows in files:
@@ -108,7 +108,7 @@ def test_all_files_of_plain_values_answer(version):
         [1, Decimal("2.50"), at.date(), at, zoned, False, 1.5, None],
         [5, Decimal("-7.00"), None, at + dt.timedelta(1), zoned, True, -2.5, None],
     ]
-    catalog = icefloe.catalog("t", uri="memory://")
+    catalog = icefloe.catalog("aggregates", uri="memory://aggregates")
     table = catalog.create_table(f"db.t{next(NAMES)}", pa.schema(list(types.items())), format_version=version)
     for row in rows:
         table.append(pa.table([pa.array([v], t) for v, t in zip(row, types.values(), strict=True)], names=[*types]))

@@ -19,7 +19,7 @@ VALUES = st.one_of(st.none(), st.integers(-5, 5))
 
 
 def table_of(version: int, files: list[list[int | None]], **properties: str) -> icefloe.Table:
-    catalog = icefloe.catalog("t", uri="memory://")
+    catalog = icefloe.catalog("first", uri="memory://first")
     table = catalog.create_table(
         f"db.t{next(NAMES)}", pa.schema([("v", pa.int64())]), format_version=version, properties=properties
     )

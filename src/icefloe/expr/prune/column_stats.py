@@ -148,12 +148,12 @@ class Statistics:
     @cached_property
     def rows(self) -> Any:
         """The row count of each entry: that of the file, or of the live files of the manifest; null if unknown."""
-        records = self._column("record_count", pa.int64())
+        records = self.column("record_count", pa.int64())
         if records is not None and pc.min(records).as_py() < 0:
             records = pc.if_else(pc.less(records, 0), None, records)
-        kinds = self._column("content_type", pa.int32())
-        added = self._column("added_rows_count", pa.int64())
-        existing = self._column("existing_rows_count", pa.int64())
+        kinds = self.column("content_type", pa.int32())
+        added = self.column("added_rows_count", pa.int64())
+        existing = self.column("existing_rows_count", pa.int64())
         if kinds is None or added is None or existing is None:
             return records
         of_manifest = pc.is_in(kinds, value_set=_MANIFESTS)
@@ -167,12 +167,12 @@ class Statistics:
     @cached_property
     def no_rows(self) -> Mask:
         """Which entries have no rows at all."""
-        records = self._column("record_count", pa.int64())
+        records = self.column("record_count", pa.int64())
         return np.zeros(self.size, np.bool_) if records is None else certain(pc.equal(records, 0))
 
     def _evidence(self, key: StatKey, node: BoundPredicate, transform: Transform, *, of_partition: bool) -> Evidence:
         lower, upper, transformed = self._known(key, node, transform)
-        values, nulls, nans = (self._column(stat(measure, key), pa.int64()) for measure in COUNTS)
+        values, nulls, nans = (self.column(stat(measure, key), pa.int64()) for measure in COUNTS)
         counts = Counts(values=values, nulls=nulls, nans=nans).consistent(
             self.rows, whole=of_partition or len(node.path) == 1
         )
@@ -207,13 +207,13 @@ class Statistics:
         if not is_ordered(type_):
             return None, None
         wanted = arrow_type(type_)
-        columns = [self._column(stat(measure, key), wanted) for measure in BOUNDS]
+        columns = [self.column(stat(measure, key), wanted) for measure in BOUNDS]
         if type_ in (FLOAT, DOUBLE):
             # Some writers store NaN as a bound, which is no bound.
             columns = [None if c is None else pc.if_else(pc.is_nan(c), pa.scalar(None, wanted), c) for c in columns]
         return columns[0], columns[1]
 
-    def _column(self, name: str, type_: pa.DataType) -> Any:
+    def column(self, name: str, type_: pa.DataType) -> Any:
         """A column in the type it should have; None if it is missing, null everywhere or something else."""
         if self.table.schema.get_field_index(name) < 0:
             return None

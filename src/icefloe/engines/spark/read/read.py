@@ -38,10 +38,9 @@ from icefloe.expr.filter.bind import bind_pushed
 from icefloe.expr.filter.nodes import ALWAYS_TRUE, Expr, conjunction, conjuncts
 from icefloe.expr.text.filter_parser import parse_pushed
 from icefloe.expr.text.spark_sql import to_sql
-from icefloe.model.arrow.arrow_types import arrow_type
-from icefloe.model.entries import BOUNDS, column_key, partition_key, stat
+from icefloe.model.entries import partition_key
 from icefloe.model.schema.schema import Schema
-from icefloe.model.schema.types import Field
+from icefloe.scan.aggregates import bounds
 from icefloe.scan.first_rows import files_of_first_rows
 from icefloe.scan.partition_values import partition_value
 from icefloe.scan.routes import Route
@@ -272,19 +271,11 @@ def _lister(source: Source, wanted: Wanted, route: Route) -> Lister:
         columns += [constant.values(tasks) for constant in wanted.constants]
         if wanted.positions and source.has_deletes:
             columns.append(_bitmaps(tasks, source.deleted_positions(plan)))
-        columns += chain.from_iterable(_bounds(tasks, field) for field in of_bounds)
+        columns += chain.from_iterable(bounds(tasks, field) for field in of_bounds)
         columns += [] if listing.bucket is None else [_buckets(tasks, listing.bucket)]
         return pa.table(columns, names=[str(position) for position in range(len(columns))])
 
     return files
-
-
-def _bounds(tasks: pa.Table, field: Field) -> Iterator[pa.ChunkedArray]:
-    """The bounds of a column in each file, null where they are unknown."""
-    type_ = arrow_type(field.type)
-    for measure in BOUNDS:
-        name = stat(measure, column_key(field.id))
-        yield tasks[name].cast(type_) if name in tasks.column_names else pa.nulls(tasks.num_rows, type_)
 
 
 def _buckets(tasks: pa.Table, field_id: int) -> pa.Array:
