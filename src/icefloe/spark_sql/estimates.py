@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,10 +15,13 @@ from icefloe.engines.spark.read.scan import UNKNOWN_SIZE
 from icefloe.model.schema.types import Field
 from icefloe.scan.aggregates import null_counts, value_ranges
 from icefloe.spark_sql.conditions import pushed_filter
+from icefloe.spark_sql.kept import Kept
 from icefloe.spark_sql.options.session_names import is_case_sensitive
 from icefloe.spark_sql.scan_messages import ColumnEstimate, EstimateScan, ScanEstimate
 from icefloe.spark_sql.table_loads import LoadedTable, TableLoads
 from icefloe.table.scan import request_of
+
+_KEPT = 64
 
 
 class EstimateCalls:
@@ -25,9 +29,18 @@ class EstimateCalls:
 
     def __init__(self, loads: TableLoads) -> None:
         self._loads = loads
+        self._estimates = Kept[tuple[bytes, bool], ScanEstimate](_KEPT)  # a call names a state of its table
 
     def estimate_scan(self, call: EstimateScan) -> ScanEstimate:
         """Rows, bytes and columns of the files that a scan reads."""
+        key = (msgspec.json.encode(call), is_case_sensitive())
+        known = self._estimates.get(key)
+        if known is None:
+            known = self._estimate(call)
+            self._estimates.put(key, known)
+        return known
+
+    def _estimate(self, call: EstimateScan) -> ScanEstimate:
         loaded = self._loads.find(call.handle).selected_by(call.options)
         if loaded.handle.metadata_table is not None or loaded.appends is not None:
             return ScanEstimate(rows=None, size_bytes=UNKNOWN_SIZE, columns={})

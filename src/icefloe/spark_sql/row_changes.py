@@ -61,9 +61,14 @@ class RowChangeCalls:
         with ExitStack() as until:
             schema = loaded.at.schema
             frame = _joined_rows(passed, schema, until) if call.has_join else frame_of(passed)
-            found = until.enter_context(
-                row_operations(frame, schema, table_rows=_rows(loaded), is_deterministic=call.is_deterministic)
+            operations = row_operations(
+                frame,
+                schema,
+                table_rows=_rows(loaded),
+                files=None if call.has_join else self._reads.files(call.operation),  # a join plans them later
+                is_deterministic=call.is_deterministic,
             )
+            found = until.enter_context(operations)
             commit_found_rows(
                 loaded.table,
                 loaded.at,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.engines.spark.read.scan import read_scan
@@ -54,6 +55,11 @@ class Reads:
             self._plans.put(operation, plan)
 
         return record
+
+    def files(self, operation: str) -> pa.ChunkedArray | None:
+        """The locations of the files that a row change reads, if its only scan has been planned."""
+        filters, plan = self._filters.get(operation), self._plans.get(operation)
+        return plan.tasks["location"] if filters is not None and len(filters) == 1 and plan is not None else None
 
     def take(self, operation: str, schema: Schema) -> ReadRows:
         """What a row change has read, by the columns of the table; its record is removed."""

@@ -27,6 +27,7 @@ from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
 from icefloe.model.schema.schema import Schema
 
+_FILES_SENT_MAX = 10_000  # to tasks; of more, those with removed rows are found by a job of their own
 _OPERATION = "__row_operation"
 _DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.catalyst.util.RowDeltaUtils
 
@@ -54,12 +55,12 @@ class RowOperations:
 
 @contextmanager
 def row_operations(
-    frame: DataFrame, schema: Schema, *, table_rows: int, is_deterministic: bool
+    frame: DataFrame, schema: Schema, *, table_rows: int, files: pa.ChunkedArray | None, is_deterministic: bool
 ) -> Iterator[RowOperations]:
     """The operations of a statement on a table of ``table_rows`` rows, evaluated once.
 
-    Rows without the column of operations are all inserted. ``is_deterministic`` says whether the statement would give
-    the same rows again.
+    ``files`` are the locations of the files that it reads, if they are known. Rows without the column of operations
+    are all inserted. ``is_deterministic`` says whether the statement would give the same rows again.
     """
     if _OPERATION not in frame.columns:
         yield RowOperations(rows=frame, positions={})
@@ -67,16 +68,17 @@ def row_operations(
     with ExitStack() as until:
         with translated():
             kept = keep_rows(frame, until, is_deterministic=is_deterministic)
-            positions = _positions(kept, table_rows)
+            positions = _positions(kept, table_rows, files)
         has_values = {field.name for field in schema.fields} <= set(kept.columns)  # those of a DELETE are positions
         new = kept.where(F.col(_OPERATION).isin(_UPDATE, _INSERT, _REINSERT)) if has_values else None
         yield RowOperations(rows=new, positions=positions)
 
 
-def _positions(rows: DataFrame, table_rows: int) -> Positions:
-    """The positions of removed rows, by file; the driver gets the names of the files once."""
+def _positions(rows: DataFrame, table_rows: int, files: pa.ChunkedArray | None) -> Positions:
+    """The positions of removed rows, by file; names of files are sent between driver and tasks once."""
     removed = rows.where(F.col(_OPERATION).isin(_DELETE, _UPDATE)).select(FILE.name, POSITION)
-    files = removed.select(FILE.name).distinct().toArrow()[FILE.name]
+    if files is None or len(files) > _FILES_SENT_MAX:
+        files = removed.select(FILE.name).distinct().toArrow()[FILE.name]
     if len(files) == 0:
         return {}
     numbers = FileNumbers()
