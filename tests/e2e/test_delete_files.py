@@ -142,7 +142,7 @@ class Model:
         operation = converted(table)
         if operation is not None:
             self.commit(operation)
-        assert not self.table.scan().plan().deleted_rows(pointer_of(table).io).by_value
+        assert equality_deletes(self.table.scan().plan()) == 0
 
     def add_column(self) -> None:
         name = f"c{self.dice.randint(0, 10**9)}"
