@@ -21,7 +21,6 @@ from icefloe.commit.loop import commit
 from icefloe.commit.operations.append import Append
 from icefloe.commit.operations.create_table import create_table, new_metadata
 from icefloe.commit.operations.overwrite import OverwriteFiles
-from icefloe.deletes.equality_writer import write_equality_deletes
 from icefloe.engines.arrow.engine import ArrowEngine
 from icefloe.engines.work import TableFiles
 from icefloe.env import Env
@@ -84,8 +83,7 @@ class Stage:
         create_table(catalog, NAME, self.io, metadata, self.env)
         self.table = Table(TablePointer(catalog, NAME, self.io), self.env)
         # Engines name data files by a uuid that no caller can choose.
-        for writer in (write_files, write_equality_deletes):
-            writer.__kwdefaults__["new_uuid"] = self.env.new_uuid  # type: ignore[index]
+        write_files.__kwdefaults__["new_uuid"] = self.env.new_uuid  # type: ignore[index]
 
     def settings(self, *properties: Mapping[str, str]) -> None:
         """Set properties of the table."""

@@ -28,7 +28,7 @@ def test_the_names_of_the_files_are_those_of_the_plan(spark, demo, monkeypatch, 
     for first in (0, 20, 40):
         spark.sql(f"INSERT INTO {TABLE} SELECT id, 0 FROM range({first}, {first + 20})")
     known = jobs(spark, change.format(TABLE, 3))
-    monkeypatch.setattr(row_operations, "_FILES_SENT_MAX", 2)
+    monkeypatch.setattr(row_operations, "FILES_SENT_MAX", 2)
     assert jobs(spark, change.format(TABLE, 4)) > known
     rows = {row.id for row in spark.sql(f"SELECT id FROM {TABLE} WHERE n = 0").collect()}
     assert rows == {id_ for id_ in range(60) if id_ % 10 not in (3, 4)}

@@ -37,8 +37,8 @@ public class FilteredSizes extends scala.runtime.AbstractPartialFunction {
     Tuple2 parts = DataSourceUtils$.MODULE$.getPartitionFiltersAndDataFilters(
         files.partitionSchema(), Json.seq((List) conditions));
     Seq directories = files.location().listFiles((Seq) parts._1(), (Seq) parts._2());
-    java.util.Map size = java.util.Collections.singletonMap("size", Long.valueOf(size(directories)));
-    return new Filter(filter.condition(), RuntimeFilters.with(relation, size));
+    LogicalRelation sized = RuntimeFilters.with(relation, "size", Long.valueOf(size(directories)));
+    return new Filter(filter.condition(), sized);
   }
 
   /** The parts of a condition that are known before the query runs. */

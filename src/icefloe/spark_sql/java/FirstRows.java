@@ -40,8 +40,7 @@ public class FirstRows extends scala.runtime.AbstractPartialFunction {
     }
     if (!RuntimeFilters.isOwn(rows, "true")) return limit;
     LogicalRelation relation = (LogicalRelation) rows;
-    java.util.Map first = java.util.Collections.singletonMap("first", wanted);
-    return limit.transformDown(new Replaced(relation, RuntimeFilters.with(relation, first)));
+    return limit.transformDown(new Replaced(relation, RuntimeFilters.with(relation, "first", wanted)));
   }
 
   /** The expression of which a projection makes a column; null if the column is not one of the projection. */

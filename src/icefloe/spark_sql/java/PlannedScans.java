@@ -27,10 +27,11 @@ public class PlannedScans extends Rule {
     LogicalPlan answered = (LogicalPlan) ((LogicalPlan) plan).transformUp(new MetadataAggregates());
     LogicalPlan planned = Replacement.scans(answered, scans);
     if (planned == answered) return answered;
-    LogicalPlan complete = (LogicalPlan) planned.transformAllExpressions(new BuildSides());
+    LogicalPlan complete = (LogicalPlan) planned.transformAllExpressions(new BuildSides(scans.haveChange));
     LogicalPlan limited = (LogicalPlan) complete.transformUp(new FirstRows());
     LogicalPlan bounded = (LogicalPlan) limited.transformUp(new RuntimeFilters());
-    return bounded.find(new IsJoin()).isEmpty() ? bounded : FilteredSizes.of(bounded);
+    boolean needsSizes = !scans.haveChange && !bounded.find(new IsJoin()).isEmpty();  // a row change lists files once
+    return needsSizes ? FilteredSizes.of(bounded) : bounded;
   }
 
   private static class IsJoin extends scala.runtime.AbstractFunction1 {
@@ -39,19 +40,24 @@ public class PlannedScans extends Rule {
 
   /** Replaces the scans in the plans by which Spark makes filters at run time. */
   private class BuildSides extends scala.runtime.AbstractPartialFunction {
+    private final boolean areOfChange;
+
+    BuildSides(boolean areOfChange) { this.areOfChange = areOfChange; }
+
     public boolean isDefinedAt(Object node) { return node instanceof DynamicPruningSubquery; }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       DynamicPruningSubquery filter = (DynamicPruningSubquery) node;
       LogicalPlan planned = (LogicalPlan) PlannedScans.this.apply(filter.buildQuery());
-      return filter.withNewPlan(FilteredSizes.of(planned));  // as in the join, whose broadcast Spark uses for both
+      return filter.withNewPlan(areOfChange ? planned : FilteredSizes.of(planned));  // as in the join: Spark reuses it
     }
   }
 
   private static class Scans implements Replacement.Nodes {
     AttributeSet merged;  // the columns of the table of a MERGE that only inserts
     String operation;
+    boolean haveChange = false;  // whether one of the scans is that of a row change
 
     public boolean isReplaced(Object node) {
       return node instanceof DataSourceV2ScanRelation
@@ -62,6 +68,7 @@ public class PlannedScans extends Rule {
       DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node;
       IcefloeScan scan = (IcefloeScan) relation.scan();
       boolean isOfMerge = merged != null && relation.outputSet().subsetOf(merged);
+      haveChange |= isOfMerge || scan.operation != null;
       return renamed(KeptPlans.plan(isOfMerge ? new IcefloeScan(scan, operation) : scan), relation.output());
     }
   }

@@ -1,7 +1,7 @@
 package icefloe.sql;
 
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -57,10 +57,10 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
     return option.isDefined() && (hasBounds == null || hasBounds.equals(option.get()));
   }
 
-  /** The relation whose PlannedFiles has other values of some fields. */
-  static LogicalRelation with(LogicalRelation relation, Map changes) {
+  /** The relation whose PlannedFiles has another value of a field. */
+  static LogicalRelation with(LogicalRelation relation, String field, Object value) {
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-    return with(relation, changes, files.partitionSchema(), relation.output());
+    return with(relation, field, value, files.partitionSchema(), relation.output());
   }
 
   /** The relation of files with their bucket, the value of a partition field, as the last constant. */
@@ -73,15 +73,14 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
     output.add(bucket);
     StructType constants =
         files.partitionSchema().add(new StructField(bucket.name(), bucket.dataType(), true, Metadata.empty()));
-    HashMap changes = new HashMap();
-    changes.put("constants", constants);
-    changes.put("bucket", field);
-    return with(relation, changes, constants, Json.seq((List) output));
+    return with(relation, "bucket", field, constants, Json.seq((List) output));
   }
 
-  private static LogicalRelation with(LogicalRelation relation, Map changes, StructType constants, Seq output) {
+  private static LogicalRelation with(
+      LogicalRelation relation, String field, Object value, StructType constants, Seq output) {
     HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-    FileIndex location = (FileIndex) ((Function) files.location()).apply(changes);
+    Object described = ((Function) files.location()).apply(Collections.singletonMap("constants", constants));
+    FileIndex location = (FileIndex) ((Function) described).apply(Collections.singletonMap(field, value));
     HadoopFsRelation changed = new HadoopFsRelation(location, constants, files.dataSchema(), files.bucketSpec(),
         files.fileFormat(), files.options(), files.sparkSession());
     return relation.copy(changed, output, relation.catalogTable(), relation.isStreaming(), relation.stream());
@@ -145,10 +144,7 @@ public class RuntimeFilters extends scala.runtime.AbstractPartialFunction {
         }
       }
       String[] names = (String[]) columns.keySet().toArray(new String[0]);
-      HashMap changes = new HashMap();
-      changes.put("constants", constants);
-      changes.put("bounded", names);
-      return with(relation, changes, constants, Json.seq((List) output));
+      return with(relation, "bounded", names, constants, Json.seq((List) output));
     }
   }
 }

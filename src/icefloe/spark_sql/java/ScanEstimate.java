@@ -36,9 +36,10 @@ public class ScanEstimate implements Statistics {
   }
 
   static ScanEstimate of(IcefloeScan scan) {
-    boolean describesColumns = SQLConf$.MODULE$.get().cboEnabled();
+    boolean isOfChange = scan.operation != null;  // which plans its files once, when it runs
+    boolean describesColumns = SQLConf$.MODULE$.get().cboEnabled() && !isOfChange;
     JsonNode known = scan.table.description;
-    if (describesColumns || scan.filters.size() > 0) {
+    if (describesColumns || (scan.filters.size() > 0 && !isOfChange)) {
       ObjectNode call = Json.call("estimate scan").put("handle", scan.table.handle());
       call.set("options", Json.object(scan.options));
       call.set("columns", Json.array(describesColumns ? scan.wanted.fieldNames() : new String[0]));

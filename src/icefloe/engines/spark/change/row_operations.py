@@ -27,7 +27,7 @@ from icefloe.model.entries import empty
 from icefloe.model.schema.metadata_columns import FILE, ROW_ID
 from icefloe.model.schema.schema import Schema
 
-_FILES_SENT_MAX = 10_000  # to tasks; of more, those with removed rows are found by a job of their own
+FILES_SENT_MAX = 10_000  # to tasks; of more, those with removed rows are found by a job of their own
 _OPERATION = "__row_operation"
 _DELETE, _UPDATE, _INSERT, _REINSERT = 1, 2, 3, 4  # org.apache.spark.sql.catalyst.util.RowDeltaUtils
 
@@ -77,7 +77,7 @@ def row_operations(
 def _positions(rows: DataFrame, table_rows: int, files: pa.ChunkedArray | None) -> Positions:
     """The positions of removed rows, by file; names of files are sent between driver and tasks once."""
     removed = rows.where(F.col(_OPERATION).isin(_DELETE, _UPDATE)).select(FILE.name, POSITION)
-    if files is None or len(files) > _FILES_SENT_MAX:
+    if files is None or len(files) > FILES_SENT_MAX:
         files = removed.select(FILE.name).distinct().toArrow()[FILE.name]
     if len(files) == 0:
         return {}
