@@ -30,6 +30,7 @@ import maintained_commits
 import manifests
 import metadata_load
 import planning
+import query_plans
 import rows
 import spark_pipeline
 import spark_planning
@@ -61,6 +62,7 @@ BENCHES = {
     "spark": spark_pipeline,
     "spark_sql": spark_sql,
     "spark_planning": spark_planning,
+    "query_plans": query_plans,
     "transforms": transforms,
     "stats_eval": stats_eval,
     "metadata_load": metadata_load,
